@@ -2,6 +2,8 @@
 
 A recorder writes floats and ints with the precision of its settings, whatever the model
 was trained in; reading goes through the same settings and then to the device's types.
+Whole numbers of 8 and 16 bits, as quantized weights are, stay what they are: they would
+only take more bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.dtypes import numpy_dtype
 from burnbook.core.errors import DataError, warn_caller
 from burnbook.record.settings import Settings
 from burnbook.record.tree import Convert, Path, Trouble, named
@@ -53,7 +56,7 @@ def _converter(float_name: str, int_name: str) -> Convert:
             return data
         is_float = data.array.dtype.kind == "f" or data.dtype == "bf16"
         wanted = float_name if is_float else int_name
-        if wanted == data.dtype:
+        if wanted == data.dtype or (not is_float and _is_narrow(data, wanted)):
             return data
         try:
             found = data.convert(wanted)
@@ -64,6 +67,12 @@ def _converter(float_name: str, int_name: str) -> Convert:
         return found
 
     return convert
+
+
+def _is_narrow(data: TensorData, wanted: str) -> bool:
+    """Whether whole numbers are of a type of few bits, all of which the other has."""
+    own = data.array.dtype
+    return own.itemsize < 4 and np.can_cast(own, numpy_dtype(wanted), "safe")
 
 
 def _is_rounded(before: TensorData, after: TensorData) -> bool:

@@ -355,7 +355,7 @@ def _number(word: str, value: float, usual: float) -> str:
 
 
 def _recurrent(node: Node, layers: Layers) -> Layer | None:
-    """An Lstm or a Gru, in one or both directions, that begins with zeros."""
+    """An Lstm or a Gru, in one or both directions, that begins with given states."""
     about, kind = node.attributes, node.op.title()
     w, r = layers.weight(node, 1, 3), layers.weight(node, 2, 3)
     b = layers.weight(node, 3, 2)
@@ -366,7 +366,8 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
         return None
     if (layers.has(node, 3) and b is None) or layers.has(node, 4):
         return None
-    if not all(_is_zeros(n, layers) for n in node.inputs[5:] if n):
+    states = _first_states(node, layers)
+    if states is None:
         return None
     rows, ways = _all_states(node, layers), w.shape[0]
     size, d_input = r.shape[2], w.shape[2]
@@ -393,9 +394,19 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
                     parts[f"{path}.bias"] = half[cut]
     lasts = [*node.outputs[1:], "", ""][: 2 if kind == "Lstm" else 1]
     word = "lstm" if kind == "Lstm" else "gru"
-    found = Layer(name, config, parts, [x], made, word, node.inputs[1], gone)
+    inputs = [x, *states]
+    found = Layer(name, config, parts, inputs, made, word, node.inputs[1], gone)
     found.outputs = [made, *lasts]
     return found
+
+
+def _first_states(node: Node, layers: Layers) -> list[str] | None:
+    """What a recurrent node begins with, [] for zeros; None if no layer takes it."""
+    states = [n for n in node.inputs[5:7] if n]
+    if all(_is_zeros(n, layers) for n in states):
+        states = []
+    is_half = len(states) == 1 and node.op == "LSTM"
+    return None if is_half or any(node.inputs[7:]) else states
 
 
 def _all_states(node: Node, layers: Layers) -> tuple[str, str, set[str], bool] | None:

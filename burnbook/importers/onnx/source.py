@@ -41,6 +41,7 @@ from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.operators.sequences import AsItIs
 from burnbook.importers.onnx.scopes import base_of, keys_of
 from burnbook.importers.onnx.structure import Group, structure_of
+from burnbook.importers.onnx.tensors import PACKED, packed
 from burnbook.importers.onnx.values import DTYPES
 from burnbook.module import Module
 
@@ -89,6 +90,8 @@ class Field:
         shape = list(self.values[""].shape) or [1]
         word = {"weight": "weight", "constant": "frozen", "whole": "whole"}[self.form]
         kind = f", {self.dtype!r}" if self.dtype in ("float16", "float64") else ""
+        if self.form == "whole" and self.values[""].dtype != np.int64:
+            kind = f", {self.values[''].dtype.name!r}"
         return f"ops.{word}({shape}, device{kind})"
 
 
@@ -453,6 +456,7 @@ class _Class:
         words = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
         self.taken, self.taken_fields = set(words), words | METHODS
         self.names: dict[str, str] = {}  # of values: an expression
+        self.made_of: dict[str, list[tuple[Any, str]]] = {}  # constants that are fields
         self.members: list[Field | Slot] = []
         self.slots: dict[tuple[str, bool], Slot] = {}
         self.others: defaultdict[str, list[Slot]] = defaultdict(list)  # of a name again
@@ -786,13 +790,18 @@ class _Class:
         target = self.new_name(found.output, word, hint=hint)
         note, call = self.note([found.output]), f"{call}.forward"
         lasts = found.outputs[1:]
+        parts = [given]
+        if len(found.inputs) > 1:
+            first = [self.as_tensor(n) for n in found.inputs[1:]]
+            layer = call.removesuffix(".forward")
+            parts.append(f"ops.first_state({layer}, {', '.join(first)})")
         if found.kind == "Gru" or not lasts:
-            yield from self.assignment([target], call, indent, note, [given])
+            yield from self.assignment([target], call, indent, note, parts)
             state = f"ops.last_state({target}, {call.removesuffix('.forward')})"
             texts = [state]
         else:
             state = self.unused("state") if any(lasts) else "_"
-            yield from self.assignment([target, state], call, indent, note, [given])
+            yield from self.assignment([target, state], call, indent, note, parts)
             texts = [state]
             if found.kind != "BiGru":
                 texts = [f"{state}.hidden", f"{state}.cell"]
@@ -804,6 +813,11 @@ class _Class:
                 yield from self.assignment([one], text, indent, self.note([name]))
             elif name:
                 self.names[name] = text
+
+    def as_tensor(self, name: str) -> str:
+        """A value that a layer takes, as a tensor."""
+        text = self.expression(name)
+        return text if name in self.tensors else f"ops.tensor({text}, self)"
 
     def layer_key(self, found: Layer, node: Node) -> str:
         """What a layer is called: as its scope, as its weight's, or by its kind."""
@@ -927,13 +941,18 @@ class _Class:
         yield f"{indent}{left} = {call}"
 
     def function(self, name: str, graph: Graph, indent: str) -> Iterator[str]:
+        """An inner graph; what it names is forgotten after it: another may as well."""
+        names, constants, tensors = self.names, self.constants, self.tensors
+        trainable, facts = self.trainable, self.facts
+        self.names, self.constants = dict(names), dict(constants)
+        self.tensors = set(tensors)
         inputs = [self.new_name(n, "input") for n in graph.inputs]
         yield f"{indent}def {name}({', '.join(inputs)}):"
-        before = dict(self.names)
         yield from self.body(graph, indent + "    ")
         outputs = ", ".join(self.expression(n) for n in graph.outputs)
         yield f"{indent}    return {outputs}{',' if len(graph.outputs) == 1 else ''}"
-        self.names = before | {k: v for k, v in self.names.items() if k in before}
+        self.names, self.constants, self.tensors = names, constants, tensors
+        self.trainable, self.facts = trainable, facts
 
     # Names and constants
 
@@ -951,6 +970,11 @@ class _Class:
         if array.dtype == object or (array.size <= SHORT and not self.is_weight(name)):
             return literal(array)
         dtype = array.dtype.name
+        known = self.made_of.get(name, ())
+        text = next((t for held, t in known if _is_same(held, array)), None)
+        if text is not None:  # in another inner graph
+            self.names[name] = text
+            return text
         word = self.unused(self.field_name(name), self.taken_fields)
         if dtype in FLOATS:
             form = "weight" if name in self.trainable else "constant"
@@ -964,6 +988,7 @@ class _Class:
             self.members.append(Field(word, "whole", {"": _whole(array)}, dtype))
             text = f"ops.array(self.{word}.val(), {dtype!r}, {list(array.shape)})"
         self.names[name] = text
+        self.made_of.setdefault(name, []).append((array, text))
         return text
 
     def field_name(self, name: str) -> str:
@@ -1094,40 +1119,38 @@ def _layer_name(found: Layer, node: Node) -> str:
     return identifier(scope)
 
 
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two constants are one: a file may hold it in several inner graphs."""
+    if x is y:
+        return True
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+
+
 def is_type(value: object) -> bool:
     """Whether an attribute is a type, which nothing here needs to be told."""
     return type(value).__name__ == "TypeProto"
 
 
 def _whole(array: Any) -> Any:
-    """Whole numbers, truths, or the bits of a type that tensors do not have."""
-    if array.dtype.kind in "iub" and array.dtype.name in _WHOLE:
+    """Whole numbers, truths, or the bits of a type that tensors do not have.
+
+    As narrow as they are in the file: a weight of 8 bits takes a byte, one of 4 half.
+    """
+    name = array.dtype.name
+    if name in PACKED:
+        return packed(array)
+    if name in ("int8", "int16", "int32", "uint8", "uint16"):
+        return array
+    if name == "bool":
+        return array.astype(np.uint8)
+    if array.dtype.kind in "iu":
         return array.astype(np.int64)
-    if array.dtype.itemsize == 1 and array.dtype.name.startswith(("int", "uint")):
-        return array.astype(np.int64)  # four bits and less
-    bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
     if array.dtype.kind == "c":
         return (
             array.view(np.float64 if array.itemsize == 16 else np.float32)
             .astype(np.float64)
             .view(np.int64)
         )
-    return (
-        np.ascontiguousarray(array)
-        .view(bits[array.dtype.itemsize])
-        .astype(np.int64)
-        .reshape(array.shape)
-    )
-
-
-_WHOLE = (
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "bool",
-)
+    bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+    plain = np.ascontiguousarray(array)
+    return plain.view(bits[array.dtype.itemsize]).reshape(array.shape)

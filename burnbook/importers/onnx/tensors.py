@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ _FIELDS = {
 }
 MOST_DENSE = 1 << 24  # elements of a sparse constant, which becomes dense
 _PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}  # bits of what shares a byte
+PACKED = {DTYPES[number]: bits for number, bits in _PACKED.items()}
 
 
 class Files:
@@ -123,15 +125,35 @@ def _from_bytes(
         little = dtype.newbyteorder("<") if dtype.kind in "fiuc" else dtype
         plain = np.frombuffer(data, little) if dtype.kind != "V" else data.view(dtype)
         return plain.astype(dtype, copy=False).reshape(shape)
+    return unpacked(data, DTYPES[number], shape)
+
+
+def unpacked(data: Any, dtype: str, shape: Sequence[int]) -> Any:
+    """Elements of 2 or 4 bits, several of which share a byte, lowest first."""
+    bits, count = PACKED[dtype], prod(shape)
     parts = np.stack([data >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)])
     values = parts.T.reshape(-1)[:count]
-    if number in (22, 26):  # signed
+    if dtype.startswith("int"):
         half = 1 << bits - 1
         values = values.astype(np.int8)
-        return (np.bitwise_xor(values, half) - half).astype(dtype).reshape(shape)
-    if number == 23:
-        return values.astype(np.uint8).view(dtype).reshape(shape)
-    return values.astype(dtype).reshape(shape)
+        values = np.bitwise_xor(values, half) - half
+        return values.astype(dtype_of(dtype)).reshape(shape)
+    if dtype.startswith("float"):
+        return values.astype(np.uint8).view(dtype_of(dtype)).reshape(shape)
+    return values.astype(dtype_of(dtype)).reshape(shape)
+
+
+def packed(array: Any) -> Any:
+    """The bytes of elements of 2 or 4 bits: the way back of `unpacked`."""
+    name = array.dtype.name
+    bits = PACKED[name]
+    values = array.view(np.uint8) if name.startswith("float") else array.astype(np.int8)
+    values = values.reshape(-1).astype(np.uint8) & ((1 << bits) - 1)
+    each = 8 // bits
+    rows = np.zeros(-(-values.size // each) * each, np.uint8)
+    rows[: values.size] = values
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return (rows.reshape(-1, each) << shifts).sum(1, dtype=np.uint8)
 
 
 def sparse_array(proto: Any, files: Files) -> Any:

@@ -116,6 +116,8 @@ def as_tensor(value: Value, device: Backend) -> Tensor:
     if kind is Float:
         device = float_backend(device, array.dtype)
     array = np.array(array, device.dtype(kind), copy=None, order="C")
+    if type(device) is Numpy:  # nothing here writes to an array that exists
+        return Tensor(array, kind, device, array.ndim)
     return Tensor.of(device.from_numpy(array), kind, device)
 
 
@@ -124,7 +126,7 @@ def device_of(values: Iterable[Value]) -> Backend | None:
     for value in values:
         if isinstance(value, Tensor):
             return value.backend
-        if isinstance(value, list):
+        if isinstance(value, list) and value and type(value[0]) not in (int, float):
             found = device_of(value)
             if found is not None:
                 return found
@@ -174,7 +176,7 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     """The same elements in a shape of any rank, rank 0 as well."""
     if tuple(x.value.shape) == tuple(shape):
         return x
-    return apply(shape_ops.reshape, x, shape=tuple(int(n) for n in shape))
+    return apply(shape_ops.reshape, x, shape=tuple(map(int, shape)))
 
 
 def aligned(*tensors: Tensor) -> list[Tensor]:
@@ -183,6 +185,9 @@ def aligned(*tensors: Tensor) -> list[Tensor]:
     And of one type: where the model's device has another float type than the file, what
     was cast in the graph meets it here.
     """
+    first = tensors[0]
+    if all(x.backend is first.backend and x.rank == first.rank for x in tensors):
+        return [*tensors]
     if any(x.backend is not tensors[0].backend for x in tensors):
         wide = max((x.backend for x in tensors), key=lambda b: b.dtype(Float).itemsize)
         tensors = tuple(moved(x, wide) for x in tensors)
@@ -197,6 +202,8 @@ def aligned(*tensors: Tensor) -> list[Tensor]:
 def mask_of(array: Any, like: Tensor) -> Tensor:
     """A Bool tensor where `like` lives."""
     plain = np.array(array, bool, copy=None, order="C")
+    if type(like.backend) is Numpy:
+        return Tensor(plain, Bool, like.backend, plain.ndim)
     return Tensor.of(like.backend.from_numpy(plain), Bool, like.backend)
 
 
@@ -204,16 +211,25 @@ def indices_of(array: Any, like: Tensor) -> Tensor:
     """An Int tensor where `like` lives."""
     dtype = like.backend.dtype(Int)
     plain = np.array(array, dtype, copy=None, order="C")
+    if type(like.backend) is Numpy:
+        return Tensor(plain, Int, like.backend, plain.ndim)
     return Tensor.of(like.backend.from_numpy(plain), Int, like.backend)
 
 
 def ints(value: Value) -> list[int]:
     """A shape, axes, pads …: Python's whole numbers, from a value of rank 0 or 1."""
-    return [int(n) for n in as_array(value).reshape(-1)]
+    if type(value) is list:
+        return value
+    array = value if type(value) is np.ndarray else as_array(value)
+    if array.dtype.kind in "iu" and array.dtype.isnative:
+        return array.reshape(-1).tolist()
+    return [int(n) for n in array.reshape(-1)]
 
 
 def number(value: Value) -> Any:
     """The one element of a value, as a Python number."""
+    if isinstance(value, (int, float)):
+        return value
     return as_array(value).reshape(-1)[0].item()
 
 

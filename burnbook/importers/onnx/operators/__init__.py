@@ -27,6 +27,7 @@ from burnbook.importers.onnx.operators import (
 from burnbook.importers.onnx.operators.constants import (
     array as array,
     const as const,
+    first_state as first_state,
     from_tensors as from_tensors,
     frozen as frozen,
     indices as indices,

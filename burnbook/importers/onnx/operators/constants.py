@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from burnbook.backend.base import Backend
-from burnbook.core.dtypes import Float, Int
+from burnbook.core.dtypes import Float, Int, dtype_name
 from burnbook.importers.onnx.operators.joining import narrow
+from burnbook.importers.onnx.tensors import PACKED, unpacked
 from burnbook.importers.onnx.values import (
     FLOATS,
     Value,
@@ -24,8 +26,11 @@ from burnbook.importers.onnx.values import (
 )
 from burnbook.module import Module, Param
 from burnbook.module.param import ParamId
-from burnbook.nn import Embedding, Gru
+from burnbook.nn import Embedding, Gru, Lstm, LstmState
 from burnbook.tensor import Tensor
+from burnbook.tensor.precision import sibling
+
+NARROW = ("i8", "i16", "u8", "u16")
 
 
 def weight(shape: Sequence[int], device: Backend, dtype: str = "float32") -> Param:
@@ -38,8 +43,10 @@ def frozen(shape: Sequence[int], device: Backend, dtype: str = "float32") -> Par
     return _param(shape, float_backend(device, dtype_of(dtype)), False)
 
 
-def whole(shape: Sequence[int], device: Backend) -> Param:
-    """Whole numbers that belong to the model."""
+def whole(shape: Sequence[int], device: Backend, dtype: str = "int64") -> Param:
+    """Whole numbers that belong to the model, as narrow as the file has them."""
+    if device.int_dtype != dtype:
+        device = sibling(device, int=dtype_name(np.dtype(dtype)))
     zeros = Tensor.zeros(list(shape), device, Int)
     return Param(ParamId.new(), zeros, require_grad=False, kind=Int)
 
@@ -62,21 +69,39 @@ def const(values: Value, dtype: str, shape: Sequence[int] | None = None) -> Any:
 def array(x: Tensor, dtype: str, shape: Sequence[int]) -> Any:
     """Whole numbers of a field in their own element type, or bits as what they mean."""
     held, wanted = as_array(x), dtype_of(dtype)
+    if dtype in PACKED:
+        return unpacked(held.astype(np.uint8, copy=False), dtype, shape)
     if dtype.startswith(("int", "uint", "bool")):
-        return held.astype(wanted).reshape(tuple(shape))
+        return held.astype(wanted, copy=False).reshape(tuple(shape))
     if wanted.kind == "c":
         pairs = held.view(np.float64)
         return pairs.view(np.complex128).astype(wanted).reshape(tuple(shape))
-    bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[wanted.itemsize]
-    return held.astype(bits).view(wanted).reshape(tuple(shape))
+    bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[wanted.itemsize]
+    return held.astype(bits, copy=False).view(wanted).reshape(tuple(shape))
 
 
 def tensor(x: Value, model: Module) -> Tensor:
     """A value as a tensor on the model's device, for a layer."""
     if isinstance(x, Tensor):
         return x
-    devices = model.devices()
-    return as_tensor(x, devices[0] if devices else default_device())
+    return as_tensor(x, main_device(model))
+
+
+_main: WeakKeyDictionary[Module, Backend] = WeakKeyDictionary()
+
+
+def main_device(model: Module) -> Backend:
+    """The device of a model, with the types that inputs have: not those of a weight."""
+    found = _main.get(model)
+    if found is None:
+        held = [p.device for _, p in model.named_params() if p.kind is Float]
+        held = held or model.devices()
+        own = next((d for d in held if d.float == "f32"), held[0] if held else None)
+        found = default_device() if own is None else own
+        if found.int in NARROW:
+            found = sibling(found, int="i64")
+        _main[model] = found
+    return found
 
 
 def indices(ids: Value, table: Embedding) -> Tensor:
@@ -84,6 +109,14 @@ def indices(ids: Value, table: Embedding) -> Tensor:
     rows, device = table.weight.val().value.shape[0], table.devices()[0]
     held = as_array(ids)
     return as_tensor(np.where(held < 0, held + rows, held), device)
+
+
+def first_state(layer: Module, h: Tensor, c: Tensor | None = None) -> Any:
+    """The state that a recurrent layer begins with, of ONNX's [directions, b, d]."""
+    given = [h] if c is None else [c, h]
+    if isinstance(layer, (Lstm, Gru)):
+        given = [reshape(s, tuple(s.value.shape)[1:]) for s in given]
+    return given[0] if c is None else LstmState(*given)
 
 
 def last_state(output: Tensor, layer: Gru) -> Tensor:
@@ -123,8 +156,7 @@ def _inside(value: Value, dtype: str) -> Value:
 
 def to_tensors(model: Module, results: Value) -> Any:
     """Results as tensors: whole numbers and truths too, rank 0 as one element."""
-    devices = model.devices()
-    device = devices[0] if devices else default_device()
+    device = main_device(model)
     if isinstance(results, tuple):
         return tuple(_outside(value, device) for value in results)
     return _outside(results, device)

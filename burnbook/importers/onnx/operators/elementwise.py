@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as signs
 import re
 from collections.abc import Callable
 from typing import Any
@@ -93,14 +94,18 @@ def _second(y: Value, rank: int, axis: int | None) -> Value:
     return reshape(y, wanted) if isinstance(y, Tensor) else y.reshape(wanted)
 
 
-def _binary(name: str, word: str, op: Value, host: Value) -> Any:
-    def on_tensors(x: Tensor, y: Tensor, *, axis_of_second: int | None = None) -> Any:
-        y = _second(y, len(x.value.shape), axis_of_second)
+def _binary(name: str, word: str, op: Value, sign: Value, host: Value) -> Any:
+    def on_tensors(x: Value, y: Value, *, axis_of_second: int | None = None) -> Any:
+        if isinstance(x, float) or isinstance(y, float):
+            return sign(x, y)
+        y = _second(y, x.rank, axis_of_second)
+        if x.backend is y.backend and x.rank == y.rank:
+            return sign(x, y)
         return apply(op, *aligned(x, y))
 
     on_tensors.__name__ = word
     on_tensors.__doc__ = f"{name} of two inputs, which broadcast."
-    made = operator(name)(on_tensors)
+    made = operator(name, numbers=True)(on_tensors)
 
     def on_arrays(x: Value, y: Value, *, axis_of_second: int | None = None) -> Any:
         y = _second(y, x.ndim, axis_of_second)
@@ -118,21 +123,26 @@ def _divided(x: Value, y: Value) -> Any:
     return (quotient + ((quotient < 0) & (quotient * y != x))).astype(x.dtype)
 
 
-add = _binary("Add", "add", ops.add, np.add)
-sub = _binary("Sub", "sub", ops.sub, np.subtract)
-mul = _binary("Mul", "mul", ops.mul, np.multiply)
-div = _binary("Div", "div", ops.div, _divided)
+add = _binary("Add", "add", ops.add, signs.add, np.add)
+sub = _binary("Sub", "sub", ops.sub, signs.sub, np.subtract)
+mul = _binary("Mul", "mul", ops.mul, signs.mul, np.multiply)
+div = _binary("Div", "div", ops.div, signs.truediv, _divided)
 
 
 def _power(x: Value, y: Value) -> Any:
     return np.power(x.astype(np.result_type(x, y)), y).astype(x.dtype)
 
 
-@operator("Pow")
+@operator("Pow", numbers=True)
 def pow_(x: Tensor, y: Tensor, *, axis_of_second: int | None = None) -> Tensor:
     """x to the power of y, in the type of x."""
     if not isinstance(x, Tensor):  # a whole number to the power of a float
-        return _power(x, as_array(y))
+        if isinstance(x, float):  # where the exponent is a tensor
+            x = as_tensor(np.array(x, y.value.dtype), y.backend)
+        else:
+            return _power(x, as_array(y))
+    if isinstance(y, float):
+        return apply(ops.square, x) if y == 2 else x.powf(y)
     if not isinstance(y, Tensor):
         y = as_tensor(y.astype(x.value.dtype), x.backend)
     y = moved(y, x.backend)
@@ -230,7 +240,7 @@ def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 @operator("HardSwish")
 def hard_swish(x: Tensor) -> Tensor:
     """x times hard_sigmoid with 1/6 and 1/2."""
-    return x * activation.hard_sigmoid(x, 1 / 6, 0.5)
+    return activation.hard_swish(x)
 
 
 @operator("Gelu")
@@ -244,7 +254,7 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
 @operator("Swish")
 def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """x σ(alpha x)."""
-    return x * activation.sigmoid(x * alpha)
+    return activation.silu(x) if alpha == 1 else x * activation.sigmoid(x * alpha)
 
 
 @operator("Mish")
@@ -287,9 +297,12 @@ def _(x: Value, *, lambd: float = 0.5, bias: float = 0.0) -> Any:
     return found.astype(x.dtype)
 
 
-@operator("Clip")
+@operator("Clip", numbers=True)
 def clip(x: Tensor, low: Value = None, high: Value = None) -> Tensor:
     """No less than low, then no more than high; either may be absent."""
+    if isinstance(x, float):  # so one of the bounds is a tensor
+        like = low if isinstance(low, Tensor) else high
+        x = as_tensor(np.array(x, like.value.dtype), like.backend)  # type: ignore[union-attr]
     least = -np.inf if low is None else float(number(low))
     most = np.inf if high is None else float(number(high))
     if most < least:

@@ -76,7 +76,7 @@ def _nd(x: Value, indices: Value, batch_dims: int) -> Any:
     return x[(*grid, *np.moveaxis(indices, -1, 0))]
 
 
-@operator("Slice")
+@operator("Slice", lists=True)
 def slice_(
     x: Tensor, starts: Value, ends: Value, axes: Value = None, steps: Value = None
 ) -> Tensor:
@@ -84,7 +84,8 @@ def slice_(
     shape = tuple(x.value.shape)
     index = _index(shape, starts, ends, axes, steps)
     if all(part.step > 0 for part in index):
-        return apply(ops.slice_, x, index=index) if shape else x
+        whole = index == tuple(slice(0, n, 1) for n in shape)
+        return x if whole else apply(ops.slice_, x, index=index)
     return rearranged(x, lambda at: at[index])
 
 

@@ -26,7 +26,7 @@ def _(*parts: Value, axis: int = 1) -> Any:
     return np.concatenate(parts, axis)
 
 
-@operator("Split", many=True)
+@operator("Split", many=True, lists=True)
 def split(
     x: Tensor,
     sizes: Value = None,
@@ -71,7 +71,7 @@ def narrow(x: Tensor, axis: int, start: int, size: int) -> Tensor:
     return apply(ops.slice_, x, index=tuple(index))
 
 
-@operator("Tile")
+@operator("Tile", lists=True)
 def tile(x: Tensor, repeats: Value) -> Tensor:
     """The values again and again along each axis."""
     for axis, count in enumerate(ints(repeats)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from burnbook.tensor.methods import apply
 @operator("MatMul")
 def mat_mul(x: Tensor, y: Tensor) -> Tensor:
     """The matrix product over the last two dims; a vector is a row, or a column."""
+    if x.rank > 2 and y.rank == 2:  # all rows at once
+        *rows, depth = tuple(x.value.shape)
+        found = apply(ops.matmul, *aligned(reshape(x, (prod(rows), depth)), y))
+        return reshape(found, (*rows, y.value.shape[1]))
     first, second = len(x.value.shape) == 1, len(y.value.shape) == 1
     if first:
         x = reshape(x, (1, *x.value.shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -81,12 +82,15 @@ def dequantize_linear(
     """(x − zero point) scale, in the scale's type."""
     wanted = dtype_of(output_dtype) if output_dtype else scale.dtype
     s = _spread(scale, x, axis, block_size).astype(np.float32)
-    held = (
-        x.astype(np.float32) if x.dtype.name.startswith("float") else x.astype(np.int64)
-    )
-    if zero is not None:
-        held = held - _spread(zero, x, axis, block_size).astype(held.dtype)
-    return (held.astype(np.float32) * s).astype(wanted)
+    if zero is None or not zero.any():
+        found = x.astype(np.float32)
+    elif x.dtype.itemsize < 3:  # float32 holds all of them
+        found = x.astype(np.float32)
+        found -= _spread(zero, x, axis, block_size).astype(np.float32)
+    else:
+        wide = x.astype(np.int64) - _spread(zero, x, axis, block_size).astype(np.int64)
+        found = wide.astype(np.float32)
+    return np.multiply(found, s, out=found).astype(wanted, copy=False)
 
 
 @host_operator("DynamicQuantizeLinear", many=True)
@@ -106,18 +110,39 @@ def mat_mul_integer(
     a: Value, b: Value, a_zero: Value = None, b_zero: Value = None
 ) -> Any:
     """The product of whole numbers without their zero points, as int32."""
-    return np.matmul(_centered(a, a_zero, -2), _centered(b, b_zero, -1)).astype(
-        np.int32
-    )
+    found = _product(_centered(a, a_zero, -2), _centered(b, b_zero, -1))
+    return found.astype(np.int32)
 
 
 def _centered(x: Value, zero: Value, axis: int) -> Any:
-    wide = x.astype(np.int64)
-    if zero is None:
+    """Whole numbers without their zero point, as floats that hold them exactly."""
+    wide = x.astype(np.float32 if x.dtype.itemsize < 3 else np.float64)
+    if zero is None or not zero.any():
         return wide
     if zero.ndim == 1 and zero.size > 1:
         zero = zero[:, None] if axis == -2 else zero[None, :]
-    return wide - zero.astype(np.int64)
+    wide -= zero.astype(wide.dtype)
+    return wide
+
+
+def _product(x: Value, y: Value) -> Any:
+    """The exact product of whole numbers that are held as floats.
+
+    Why: a product of floats has fast kernels. Those of float32 are exact up to 2²⁴,
+    which sums of 256 products of 8 bits do not exceed; such sums are added as float64.
+    """
+    if x.dtype == y.dtype == np.float32 and x.ndim > 1 and y.ndim > 1:
+        found: Any = None
+        for start in range(0, x.shape[-1], PIECE):
+            rows = slice(start, start + PIECE)
+            part = np.matmul(x[..., rows], y[..., rows, :])
+            found = part if found is None else np.add(found, part, dtype=np.float64)
+        if found is not None:
+            return found
+    return np.matmul(x.astype(np.float64), y.astype(np.float64))
+
+
+PIECE = 256
 
 
 @host_operator("QLinearMatMul")
@@ -132,7 +157,7 @@ def q_linear_mat_mul(
     y_zero: Value,
 ) -> Any:
     """A product of quantized matrices, quantized again."""
-    exact = np.matmul(_centered(a, a_zero, -2), _centered(b, b_zero, -1))
+    exact = _product(_centered(a, a_zero, -2), _centered(b, b_zero, -1))
     rows = a_scale.astype(np.float64)
     rows = rows[:, None] if rows.ndim == 1 and rows.size > 1 else rows
     scale = rows * b_scale.astype(np.float64) / y_scale.astype(np.float64)
@@ -145,11 +170,14 @@ def conv_integer(
 ) -> Any:
     """A convolution of whole numbers without their zero points, as int32."""
     shape = (-1, *[1] * (w.ndim - 1))
-    wide = x.astype(np.float64) - (0 if x_zero is None else x_zero.astype(np.float64))
-    taps = w.astype(np.float64)
-    if w_zero is not None:
-        zero = w_zero.astype(np.float64)
-        taps = taps - (zero.reshape(shape) if zero.size > 1 else zero.reshape(()))
+    narrow = x.dtype.itemsize < 3 and prod(w.shape[1:]) <= PIECE
+    dtype = np.float32 if narrow else np.float64
+    wide, taps = x.astype(dtype), w.astype(dtype)
+    if x_zero is not None and x_zero.any():
+        wide -= x_zero.astype(dtype)
+    if w_zero is not None and w_zero.any():
+        zero = w_zero.astype(dtype)
+        taps -= zero.reshape(shape) if zero.size > 1 else zero.reshape(())
     return np.rint(as_array(conv(wide, taps, **how))).astype(np.int32)
 
 

@@ -223,6 +223,10 @@ def gru(
 ) -> tuple[Tensor, ...]:
     """Gated states: update z, reset r, new n; h = (1 − z) n + z h."""
     count, n = _directions(direction), hidden_size
+    is_usual = _is_usual(activations, "sigmoid tanh", count)
+    if clip is None and is_usual and not layout and _are_whole(sequence_lens, x):
+        after = bool(linear_before_reset)
+        return _gru_at_once(x, w, r, b, initial_h, direction, after)
     usual = ["Sigmoid", "Tanh"]
     curves = _curves(activations, activation_alpha, activation_beta, usual, count)
 
@@ -271,6 +275,10 @@ def lstm(
 ) -> tuple[Tensor, ...]:
     """A state and a memory: gates i, o, f and new values c, with peepholes p."""
     count, n = _directions(direction), hidden_size
+    if clip is None and p is None and not input_forget and not layout:
+        is_usual = _is_usual(activations, "sigmoid tanh tanh", count)
+        if is_usual and _are_whole(sequence_lens, x):
+            return _lstm_at_once(x, w, r, b, initial_h, initial_c, direction)
     usual = ["Sigmoid", "Tanh", "Tanh"]
     curves = _curves(activations, activation_alpha, activation_beta, usual, count)
 
@@ -301,3 +309,101 @@ def lstm(
         return [apply(ops.mul, o, out_bend(cell)), cell]
 
     return _stepped(x, sequence_lens, direction, layout, [initial_h, initial_c], n, run)
+
+
+def _is_usual(names: Sequence[str], usual: str, directions: int) -> bool:
+    """Whether activations are those that the ops have."""
+    return not names or [n.lower() for n in names] == usual.split() * directions
+
+
+def _are_whole(lengths: Value, x: Tensor) -> bool:
+    """Whether every sequence is as long as all of them."""
+    return lengths is None or bool((as_array(lengths) == x.value.shape[0]).all())
+
+
+def _lstm_at_once(
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    b: Tensor | None,
+    h: Tensor | None,
+    c: Tensor | None,
+    direction: str,
+) -> tuple[Tensor, ...]:
+    """All steps of an LSTM as one op."""
+    rows, batch, steps, size = apply(ops.permute, x, axes=(1, 0, 2)), *_sizes(x, r)
+    found: list[list[Tensor]] = []
+    for d, reverse in enumerate(WAYS[direction]):
+        parts = [_in_order(_direction(m, d), size, (0, 2, 1, 3)) for m in (w, r)]
+        given = [rows, *map(_transposed, parts), _sum_of_biases(b, d, size, parts[0])]
+        given += [
+            _zeros((batch, size), x) if s is None else _direction(s, d) for s in (c, h)
+        ]
+        made = apply(ops.lstm, *given, reverse=reverse)
+        y = reshape(narrow(made, 0, 0, batch * steps), (batch, steps, size))
+        found.append([*_y_and_last(y, reverse), narrow(made, 0, batch * steps, batch)])
+    return _joined(found, batch, size)
+
+
+def _gru_at_once(
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    b: Tensor | None,
+    h: Tensor | None,
+    direction: str,
+    after: bool,
+) -> tuple[Tensor, ...]:
+    """All steps of a GRU as one op."""
+    rows, batch, _, size = apply(ops.permute, x, axes=(1, 0, 2)), *_sizes(x, r)
+    found: list[list[Tensor]] = []
+    for d, reverse in enumerate(WAYS[direction]):
+        biases = [_zeros((3 * size,), x)] * 2
+        if b is not None:
+            line = _direction(b, d)
+            biases = [narrow(line, 0, k * 3 * size, 3 * size) for k in (0, 1)]
+        given = [rows, *(_transposed(_direction(m, d)) for m in (w, r)), *biases]
+        given += [_zeros((batch, size), x) if h is None else _direction(h, d)]
+        y = apply(ops.gru, *given, reset_after=after, reverse=reverse)
+        found.append(_y_and_last(y, reverse))
+    return _joined(found, batch, size)
+
+
+WAYS = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+
+
+def _sizes(x: Tensor, r: Tensor) -> tuple[int, int, int]:
+    """Of the batch, of the sequences, and of a state."""
+    steps, batch, _ = tuple(x.value.shape)
+    return batch, steps, r.value.shape[2]
+
+
+def _in_order(rows: Tensor, size: int, order: Sequence[int]) -> Tensor:
+    """The rows of the gates in another order."""
+    return concat(*[narrow(rows, 0, k * size, size) for k in order], axis=0)
+
+
+def _sum_of_biases(b: Tensor | None, d: int, size: int, like: Tensor) -> Tensor:
+    if b is None:
+        return _zeros((4 * size,), like)
+    line = _direction(b, d)
+    both = (narrow(line, 0, k * 4 * size, 4 * size) for k in (0, 1))
+    return _in_order(apply(ops.add, *both), size, (0, 2, 1, 3))
+
+
+def _y_and_last(y: Tensor, reverse: bool) -> list[Tensor]:
+    """All states in ONNX's layout, and the last one.
+
+    Shapes: y [b, s, n] -> [s, 1, b, n], [b, n]
+    """
+    batch, steps, size = tuple(y.value.shape)
+    last = narrow(y, 1, 0 if reverse else steps - 1, 1)
+    turned = apply(ops.permute, y, axes=(1, 0, 2))
+    return [reshape(turned, (steps, 1, batch, size)), reshape(last, (batch, size))]
+
+
+def _joined(found: list[list[Tensor]], batch: int, size: int) -> tuple[Tensor, ...]:
+    """The results of the directions, beside each other."""
+    rows, *lasts = zip(*found, strict=True)
+    ends = [[reshape(s, (1, batch, size)) for s in states] for states in lasts]
+    return (concat(*rows, axis=1), *(concat(*states, axis=0) for states in ends))

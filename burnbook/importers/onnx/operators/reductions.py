@@ -75,7 +75,7 @@ def _reduction(
         "_" + c.lower() if c.isupper() else c for c in name
     ).strip("_")
     on_tensor.__doc__ = f"{name} along axes, all of them where none are given."
-    return operator(name)(on_tensor).host(on_array)
+    return operator(name, lists=True)(on_tensor).host(on_array)
 
 
 def _sum(x: Tensor, axis: int) -> Tensor:
@@ -145,7 +145,7 @@ _reduction(
 _reduction("ReduceLogSum", _sum, lambda x, a: np.log(np.sum(x, a)), last=_log)
 
 
-@operator("ReduceLogSumExp")
+@operator("ReduceLogSumExp", lists=True)
 def reduce_log_sum_exp(
     x: Tensor,
     axes: Value | None = None,
@@ -216,7 +216,7 @@ _extreme("ArgMax", np.argmax)
 _extreme("ArgMin", np.argmin)
 
 
-@operator("CumSum")
+@operator("CumSum", lists=True)
 def cum_sum(x: Tensor, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
     """Sums of all elements up to each along an axis."""
     (dim,) = ints(axis)

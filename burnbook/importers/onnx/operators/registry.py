@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import signature
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from burnbook.backend.base import Backend
 from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.values import (
+    FLOATS,
     Value,
     as_array,
     default_device,
@@ -26,6 +28,14 @@ from burnbook.tensor import Tensor
 Function = Callable[..., Any]
 
 
+class Form(TypedDict, total=False):
+    """What is said of an operator's function, as `operator` explains."""
+
+    many: bool
+    lists: bool
+    numbers: bool
+
+
 class Operator:
     """A function for an ONNX operator: inputs in ONNX's order, attributes by name.
 
@@ -35,8 +45,17 @@ class Operator:
     to arrays and floats of the result lifted again.
     """
 
-    def __init__(self, name: str, domain: str, versions: tuple[int, ...], many: bool):
-        self.name, self.domain, self.versions, self.many = name, domain, versions, many
+    def __init__(
+        self,
+        name: str,
+        domain: str,
+        versions: tuple[int, ...],
+        many: bool = False,
+        lists: bool = False,
+        numbers: bool = False,
+    ):
+        self.name, self.domain, self.versions = name, domain, versions
+        self.many, self.lists, self.numbers = many, lists, numbers
         self.__name__ = name
         self.on_tensors: Function | None = None
         self.on_arrays: Function | None = None
@@ -48,11 +67,10 @@ class Operator:
 
     def __call__(self, *inputs: Value, outputs: int = 1, **attributes: Any) -> Any:
         """One result, or with `outputs` > 1 a tuple of so many."""
-        if self.many:
-            attributes["outputs"] = outputs
-        found = self._run(inputs, attributes)
         if not self.many:
-            return found
+            return self._run(inputs, attributes)
+        attributes["outputs"] = outputs
+        found = self._run(inputs, attributes)
         return found[0] if outputs == 1 else tuple(found[:outputs])
 
     def is_usual(self, name: str, value: Any) -> bool:
@@ -71,16 +89,19 @@ class Operator:
 
     def _run(self, inputs: tuple[Value, ...], attributes: dict[str, Any]) -> Any:
         device = device_of(inputs)
-        if self.on_tensors is None:
-            found = self.on_arrays(*[lowered(v) for v in inputs], **attributes)  # type: ignore[misc]
+        form = self.on_tensors
+        if form is None:
+            found = self.on_arrays(*self._lowered(inputs), **attributes)  # type: ignore[misc]
             if device is None:
                 return found
             if self.many:
                 return tuple(lifted(v, device) for v in found)
             return lifted(found, device)
-        if device is None and not any(map(_has_float, inputs)):
+        if device is not None:
+            return form(*self._lifted(inputs, device), **attributes)
+        if not any(map(_has_float, inputs)):
             if self.on_arrays is not None:
-                return self.on_arrays(*[lowered(v) for v in inputs], **attributes)
+                return self.on_arrays(*self._lowered(inputs), **attributes)
             if any(map(_is_short, inputs)):  # through float32 and back
                 found = self._run(tuple(map(_widened, inputs)), attributes)
                 made = found if self.many else (found,)
@@ -89,15 +110,51 @@ class Operator:
             types = [str(as_array(v).dtype) for v in inputs if v is not None]
             what = f"inputs of type {', '.join(types)} are not known here"
             raise ArgumentError(f"onnx {self.name}", what)
-        where = device or default_device()
-        found = self.on_tensors(*[lifted(v, where) for v in inputs], **attributes)
-        return found if device is not None else lowered(found)
+        device = default_device()
+        inputs = tuple(lifted(v, device) if type(v) is float else v for v in inputs)
+        return lowered(form(*self._lifted(inputs, device), **attributes))
+
+    def _lifted(self, inputs: tuple[Value, ...], device: Backend) -> list[Value]:
+        """As `lifted`; the frequent cases first."""
+        own = device.float_dtype
+        found: list[Value] = []
+        for value in inputs:
+            kind = type(value)
+            if kind is np.ndarray:
+                is_ready = value.dtype.kind != "f"
+                if self.numbers and not value.ndim and value.dtype == own:
+                    is_ready, value = True, value.item()
+            elif kind is float:
+                is_ready = self.numbers
+            elif kind is list and value and type(value[0]) is int:
+                is_ready = True
+                value = value if self.lists and found else np.array(value)
+            else:
+                is_ready = kind is Tensor or value is None
+            found.append(value if is_ready else lifted(value, device))
+        return found
+
+    def _lowered(self, inputs: tuple[Value, ...]) -> list[Value]:
+        """As `lowered`; the frequent cases first."""
+        found: list[Value] = []
+        for value in inputs:
+            kind = type(value)
+            if kind is list and value and type(value[0]) is int:
+                value = value if self.lists and found else np.array(value)
+            elif kind is not np.ndarray and value is not None:
+                value = lowered(value)
+            found.append(value)
+        return found
 
 
 def _has_float(value: Value) -> bool:
-    if value is None or isinstance(value, Tensor):
-        return value is not None
-    if isinstance(value, list) and value and not isinstance(value[0], (int, float)):
+    if type(value) is np.ndarray:
+        return value.dtype in FLOATS
+    if value is None or isinstance(value, (Tensor, int)):
+        return isinstance(value, Tensor)
+    if isinstance(value, list) and value and isinstance(value[0], (int, float)):
+        return not isinstance(value[0], int)
+    if isinstance(value, list) and value:
         return any(map(_has_float, value))
     return is_float(as_array(value))
 
@@ -118,24 +175,27 @@ def _shortened(value: Value) -> Value:
 OPERATORS: dict[tuple[str, str], Operator] = {}
 
 
-def _operator(name: str, domain: str, many: bool) -> Operator:
-    made = Operator(name, domain, VERSIONS[domain][name], many)
+def _operator(name: str, domain: str, form: Form) -> Operator:
+    made = Operator(name, domain, VERSIONS[domain][name], **form)
     OPERATORS[domain, name] = made
     return made
 
 
 def operator(
-    name: str, *, domain: str = "", many: bool = False
+    name: str, *, domain: str = "", **form: Unpack[Form]
 ) -> Callable[[Function], Operator]:
     """A decorator for the function of an ONNX operator.
 
     many: the function takes `outputs`, how many results are wanted, and gives a tuple
-    of at least so many. It follows the newest of the operator's `versions`; older forms
-    are rewritten to that by `upgrades`.
+    of at least so many. lists: what stands in the source as a list of whole numbers
+    comes as that list, and not as an array, unless it is the first input.
+    numbers: a single float beside a tensor comes as Python's number. The function
+    follows the newest of the operator's `versions`; older forms are rewritten to that
+    by `upgrades`.
     """
 
     def decorate(function: Function) -> Operator:
-        made = _operator(name, domain, many)
+        made = _operator(name, domain, form)
         made.on_tensors = function
         return update_wrapper(made, function)  # type: ignore[return-value]
 
@@ -143,12 +203,12 @@ def operator(
 
 
 def host_operator(
-    name: str, *, domain: str = "", many: bool = False
+    name: str, *, domain: str = "", **form: Unpack[Form]
 ) -> Callable[[Function], Operator]:
     """The same for an operator that is computed by NumPy alone, without gradients."""
 
     def decorate(function: Function) -> Operator:
-        made = _operator(name, domain, many)
+        made = _operator(name, domain, form)
         made.on_arrays = function
         return update_wrapper(made, function)  # type: ignore[return-value]
 

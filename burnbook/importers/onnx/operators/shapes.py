@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,16 @@ from burnbook.tensor.methods import apply
 
 
 def _wanted(have: Sequence[int], shape: Value, allowzero: int) -> list[int]:
-    sizes = ints(shape)
+    sizes = [*ints(shape)]
     if not allowzero:
         sizes = [have[i] if n == 0 else n for i, n in enumerate(sizes)]
     if -1 in sizes:
-        rest = int(np.prod([n for n in sizes if n != -1], dtype=np.int64))
-        total = int(np.prod(have, dtype=np.int64))
+        rest, total = prod(n for n in sizes if n != -1), prod(have)
         sizes[sizes.index(-1)] = total // rest if rest else 0
     return sizes
 
 
-@operator("Reshape")
+@operator("Reshape", lists=True)
 def reshape(x: Tensor, shape: Value, *, allowzero: int = 0) -> Tensor:
     """The same elements in another shape: 0 keeps a size, −1 is worked out."""
     return reshape_tensor(x, _wanted(tuple(x.value.shape), shape, allowzero))
@@ -66,7 +66,7 @@ def _with_ones(shape: Sequence[int], axes: Value) -> list[int]:
     return [1 if i in places else next(rest) for i in range(rank)]
 
 
-@operator("Unsqueeze")
+@operator("Unsqueeze", lists=True)
 def unsqueeze(x: Tensor, axes: Value) -> Tensor:
     """New dims of size 1 at places of the result."""
     return reshape_tensor(x, _with_ones(tuple(x.value.shape), axes))
@@ -85,7 +85,7 @@ def _without_ones(shape: Sequence[int], axes: Value | None) -> list[int]:
     return [n for i, n in enumerate(shape) if i not in gone]
 
 
-@operator("Squeeze")
+@operator("Squeeze", lists=True)
 def squeeze(x: Tensor, axes: Value | None = None) -> Tensor:
     """Without dims of size 1: some, or all."""
     return reshape_tensor(x, _without_ones(tuple(x.value.shape), axes))
@@ -130,12 +130,10 @@ def _(x: Value, *, axis: int = 1) -> Any:
 
 
 def _two_dims(shape: Sequence[int], axis: int) -> list[int]:
-    rows = int(np.prod(shape[:axis], dtype=np.int64))
-    rest = int(np.prod(shape[axis:] if axis else shape, dtype=np.int64))
-    return [rows, rest]
+    return [prod(shape[:axis]), prod(shape[axis:] if axis else shape)]
 
 
-@operator("Expand")
+@operator("Expand", lists=True)
 def expand(x: Tensor, shape: Value) -> Tensor:
     """Sizes of 1 stretched, as broadcasting does."""
     own = tuple(x.value.shape)
@@ -173,7 +171,7 @@ def space_to_depth(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     return reshape_tensor(x, (n, c * b**2, h // b, w // b))
 
 
-@operator("Pad")
+@operator("Pad", lists=True)
 def pad(
     x: Tensor,
     pads: Value,
@@ -230,7 +228,7 @@ def _widths(rank: int, pads: Value, axes: Value) -> list[tuple[int, int]]:
     return found
 
 
-@host_operator("ConstantOfShape")
+@host_operator("ConstantOfShape", lists=True)
 def constant_of_shape(shape: Value, *, value: Value = None) -> Any:
     """One value everywhere; float32 zeros where none is given."""
     filled = np.zeros(1, np.float32) if value is None else as_array(value).reshape(-1)
@@ -270,7 +268,7 @@ def _triangle(shape: tuple[int, ...], k: Value, upper: int) -> Any:
     return np.broadcast_to(inside, shape)
 
 
-@operator("CenterCropPad")
+@operator("CenterCropPad", lists=True)
 def center_crop_pad(x: Tensor, shape: Value, *, axes: Sequence[int] = ()) -> Tensor:
     """The middle of a value in other sizes, with zeros where there is nothing."""
     own = tuple(x.value.shape)

@@ -52,10 +52,17 @@ def _(x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> An
     return converted(x, like.dtype, saturate, round_mode)
 
 
+PLAIN = frozenset("fiub")
+
+
 def converted(
     x: Value, wanted: np.dtype[Any], saturate: int = 1, round_mode: str = "up"
 ) -> Any:
     """An array in another type: strings read and written, float8 held in its range."""
+    is_plain = x.dtype.isbuiltin == wanted.isbuiltin == 1
+    if is_plain and {x.dtype.kind, wanted.kind} <= PLAIN:
+        with np.errstate(all="ignore"):
+            return x.astype(wanted)
     name = wanted.name
     if wanted.kind == "O":
         return np.vectorize(_text, otypes=[object])(x) if x.size else x.astype(object)
