@@ -1,17 +1,18 @@
 """Weighted sums of shifted stretches, held in registers.
 
 A convolution adds up stretches of its input, each shifted to one tap of the kernel and
-weighted. Four sums of four vectors fill the vector registers, share every stretch that
-is read, and leave the registers when they are complete.
+weighted. Four sums share every stretch that is read, and leave the vector registers when
+they are complete: of four vectors each where registers hold them, or of one.
 
 Measured by W1, inference and the family conv, of tests/bench.
 """
 
-from burnbook.backend.compiled.runtime.jit import part
+from burnbook.backend.compiled.runtime.jit import HELD, part
 from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store
 
 SUMS = 4  # how many sums share what is read
 FULL = 4 * LANES  # how far they reach at a time
+FITS = HELD >= 4 * SUMS  # whether registers hold so many
 REACH = 1024  # numbers of a plane to sum up before the sums are put in their places
 
 
@@ -19,6 +20,14 @@ REACH = 1024  # numbers of a plane to sum up before the sums are put in their pl
 def whole_steps(n):
     """n, rounded up so that a loop over vector registers has no rest."""
     return (n + LANES - 1) // LANES * LANES
+
+
+@part
+def stops_of(x, how):
+    """The size of what a convolution with stride 1 gives; how: see conv.py."""
+    top, left, down, right, _, _, rows, columns = how
+    height = x.shape[2] + 2 * top - down * (rows - 1)
+    return height, x.shape[3] + 2 * left - right * (columns - 1)
 
 
 @part
@@ -31,7 +40,7 @@ def shifted_sums(x, at, step, places, w, start, b, t, n):
         s0, s1 = broadcast(start[m, b, 0]), broadcast(start[m, b, 1])
         s2, s3 = broadcast(start[m, b, 2]), broadcast(start[m, b, 3])
         first, to, p = at + m * step, m * SUMS * n, 0
-        while p + FULL <= n:
+        while FITS and p + FULL <= n:
             a0 = a1 = a2 = a3 = s0
             b0 = b1 = b2 = b3 = s1
             c0 = c1 = c2 = c3 = s2

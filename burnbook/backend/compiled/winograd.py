@@ -21,8 +21,10 @@ from burnbook.backend.compiled.conv_microkernel import (
     SUMS,
     copy_blocks,
     shifted_sums,
+    stops_of,
     whole_steps,
 )
+from burnbook.backend.compiled.finish import finish_planes, lines_at_once
 from burnbook.backend.compiled.runtime.jit import (
     counting_part,
     f32,
@@ -31,11 +33,10 @@ from burnbook.backend.compiled.runtime.jit import (
 from burnbook.backend.compiled.runtime.simd import LANES, load, store
 
 
-@counting_part
-def rearranged_weights(weight):
-    """[4, o / SUMS, taps, SUMS]: what the four products take of a kernel's rows."""
+@part
+def lay_pairs(weight, w):
+    """w[m, o / SUMS, tap, o % SUMS]: what the four products take of a kernel's rows."""
     filters, channels, _, columns = weight.shape
-    found = np.empty((4, filters // SUMS, channels * columns, SUMS), f32)
     for block in range(filters // SUMS):
         for i in range(SUMS):
             for c in range(channels):
@@ -46,10 +47,9 @@ def rearranged_weights(weight):
                         weight[o, c, 1, b],
                         weight[o, c, 2, b],
                     )
-                    found[0, block, k, i], found[3, block, k, i] = g0, g2
-                    found[1, block, k, i] = (g0 + g1 + g2) * f32(0.5)
-                    found[2, block, k, i] = (g0 - g1 + g2) * f32(0.5)
-    return found
+                    w[0, block, k, i], w[3, block, k, i] = g0, g2
+                    w[1, block, k, i] = (g0 + g1 + g2) * f32(0.5)
+                    w[2, block, k, i] = (g0 - g1 + g2) * f32(0.5)
 
 
 @part
@@ -93,30 +93,29 @@ def mix_sums(out, to, high, n, t, reach, width, rows, count):
 
 
 @counting_part
-def correlate_pairs(x, weight, bias, out, how, start, stop):
-    """What `conv.correlate` does, for kernels of three rows side by side.
+def correlate_pairs(x, w, begin, out, how, finish, start, stop):
+    """What `conv.correlate_laid` does, for kernels of three rows side by side.
 
     Rows of output must have SIDE numbers or more.
     """
-    top, left, _, right, groups, rows = how
+    top, left, _, right, groups, rows, _, columns = how
     c_all, height, width = x.shape[1:]
-    o_all, h, n = out.shape[1:]
-    filters, c_each, _, columns = weight.shape
-    o_each = filters // groups
+    h, n = stops_of(x, how)
+    filters, c_each = w.shape[1] * SUMS, w.shape[2] // columns
+    o_each, o_all = filters // groups, groups * rows
     padded = width + 2 * left
     pairs = (h + 1) // 2
     some = min(max((REACH - n) // padded + 1, 1), pairs)  # pairs at a time
+    some = lines_at_once(2 * some, 2, finish) // 2
     plane, mixed = (2 * pairs + 2) * padded, some * padded
     planes = np.zeros(c_all * plane, f32)
     v = np.zeros(4 * c_all * mixed + 2 * LANES + columns * right, f32)
     t = np.empty(4 * SUMS * whole_steps(mixed), f32)
+    held = np.empty((SUMS + 1) * 2 * some * n if finish[1] else 0, f32)
     places = np.empty(c_each * columns, np.int64)
     for c in range(c_each):
         for b in range(columns):
             places[c * columns + b] = c * mixed + b * right
-    w = rearranged_weights(weight)
-    begin = np.zeros((4, filters // SUMS, SUMS), f32)
-    begin[1] = bias.reshape(filters // SUMS, SUMS)
     from_x, to_out = x.reshape(x.size), out.reshape(out.size)
     skips, strides = (plane, padded), (height * width, width)
     for i in range(start, stop):
@@ -134,5 +133,14 @@ def correlate_pairs(x, weight, bias, out, how, start, stop):
                 at = group * c_each * mixed
                 shifted_sums(v, at, c_all * mixed, places, w, begin, block, t, reach)
                 o = i * o_all + group * rows + first
-                to, kept = (o * h + 2 * pair) * n, min(SUMS, rows - first)
-                mix_sums(to_out, to, h, n, t, reach, padded, lines, kept)
+                kept = min(SUMS, rows - first)
+                lines_here, planes_here = (2 * pair, lines, n), (kept, h)
+                if finish[1]:
+                    mix_sums(held, 0, lines, n, t, reach, padded, lines, kept)
+                    sums, to, apart = held, 0, lines * n
+                else:
+                    sums, to, apart = to_out, (o * h + 2 * pair) * n, h * n
+                    mix_sums(to_out, to, h, n, t, reach, padded, lines, kept)
+                finish_planes(
+                    sums, to, apart, lines_here, to_out, o, planes_here, finish
+                )

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from burnbook.backend.compiled.runtime.jit import (
+    HELD,
     LANES,
     cgutils,
     f32,
@@ -62,36 +63,48 @@ def _build_tile(
     def shifted(place: Any, step: Any, times: Any) -> Any:
         return builder.gep(place, [builder.mul(step, times)])
 
-    def registers(line: Any) -> list[Any]:
-        places = [builder.gep(line, [number(j)]) for j in range(0, WIDTH, LANES)]
-        return [builder.bitcast(place, vector.as_pointer()) for place in places]
+    def build_block(lines: list[int], columns: range) -> None:
+        """The sums of some lines and columns, from the first to the last product."""
 
-    def line_by_line(place: Any, step: Any) -> list[Any]:
-        lines = [shifted(place, step, number(i)) for i in range(rows)]
-        return [place for line in lines for place in registers(line)]
+        def registers(line: Any) -> list[Any]:
+            places = [builder.gep(line, [number(j)]) for j in columns]
+            return [builder.bitcast(place, vector.as_pointer()) for place in places]
 
-    sums = [cgutils.alloca_once(builder, vector) for _ in range(rows * WIDTH // LANES)]
-    results = line_by_line(c, c_row)
-    for total in sums:
-        builder.store(ir.Constant(vector, None), total)
-    with builder.if_then(more):
+        results = [
+            place
+            for i in lines
+            for place in registers(shifted(c, c_row, number(i)))
+        ]
+        sums = [cgutils.alloca_once(builder, vector) for _ in results]
+        for total in sums:
+            builder.store(ir.Constant(vector, None), total)
+        with builder.if_then(more):
+            for total, place in zip(sums, results, strict=True):
+                builder.store(builder.load(place, align=4), total)
+        lefts = [shifted(a, a_row, number(i)) for i in lines]
+        with cgutils.for_range(builder, depth) as loop:
+            line = shifted(panel, number(WIDTH), loop.index)
+            right = [builder.load(place, align=4) for place in registers(line)]
+            for i, start in enumerate(lefts):
+                left = builder.load(shifted(start, a_col, loop.index))
+                left = builder.insert_element(nothing, left, ir.IntType(32)(0))
+                left = builder.shuffle_vector(left, nothing, first)
+                for j, other in enumerate(right):
+                    total = sums[i * len(right) + j]
+                    product = builder.fmul(left, other, flags=["contract"])
+                    added = builder.fadd(
+                        builder.load(total), product, flags=["contract"]
+                    )
+                    builder.store(added, total)
         for total, place in zip(sums, results, strict=True):
-            builder.store(builder.load(place, align=4), total)
-    lines = [shifted(a, a_row, number(i)) for i in range(rows)]
-    with cgutils.for_range(builder, depth) as loop:
-        line = shifted(panel, number(WIDTH), loop.index)
-        right = [builder.load(place, align=4) for place in registers(line)]
-        for i in range(rows):
-            left = builder.load(shifted(lines[i], a_col, loop.index))
-            left = builder.insert_element(nothing, left, ir.IntType(32)(0))
-            left = builder.shuffle_vector(left, nothing, first)
-            for j, other in enumerate(right):
-                total = sums[i * len(right) + j]
-                product = builder.fmul(left, other, flags=["contract"])
-                more = builder.fadd(builder.load(total), product, flags=["contract"])
-                builder.store(more, total)
-    for total, place in zip(sums, results, strict=True):
-        builder.store(builder.load(total), place, align=4)
+            builder.store(builder.load(total), place, align=4)
+
+    if HELD >= 2 * rows * WIDTH // LANES:
+        build_block(list(range(rows)), range(0, WIDTH, LANES))
+    else:  # as many sums as registers hold
+        for i in range(0, rows, ROWS):
+            for j in range(0, WIDTH, LANES):
+                build_block(list(range(i, i + ROWS)), range(j, j + LANES, LANES))
     return context.get_dummy_value()
 
 
