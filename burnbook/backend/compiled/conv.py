@@ -26,7 +26,7 @@ from burnbook.backend.compiled.conv_microkernel import (
     stops_of,
     whole_steps,
 )
-from burnbook.backend.compiled.finish import finish_planes, lines_at_once
+from burnbook.backend.compiled.finish import RELU, finish_planes, lines_at_once
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import (
     HELD,
@@ -112,7 +112,10 @@ def correlate_taps(x, w, begin, out, how, finish, start, stop):
             for block in range(filters // SUMS):
                 group, first = divmod(block * SUMS, o_each)
                 at = group * c_each * plane + row * padded
-                shifted_sums(planes, at, 0, places, w, begin, block, t, reach)
+                is_relu = finish[0] == RELU
+                shifted_sums(
+                    planes, at, 0, places, w, begin, block, t, reach, is_relu
+                )
                 o, kept = i * o_all + group * rows + first, min(SUMS, rows - first)
                 sums, to, apart = to_out, (o * h + row) * n, h * n
                 if finish[1]:

@@ -22,7 +22,7 @@ from burnbook.backend.compiled.conv_plan import (
     numbers_of,
     plan_of,
 )
-from burnbook.backend.compiled.finish import activate
+from burnbook.backend.compiled.finish import RELU, activate, rectify_to
 from burnbook.backend.compiled.runtime.buffers import LINE, empty
 from burnbook.backend.compiled.runtime.jit import (
     HELD,
@@ -237,6 +237,7 @@ def correlate(x, w, bias, out, plan, which, images, filters):
     planes = np.zeros(blocks * many * plane, f32)
     t = np.empty((many * count + 1) * WIDE, f32)
     spare = np.empty(LANES * LANES, f32)
+    rectified = np.empty(t.size if which == RELU else 0, f32)
     to_out = out.reshape(out.size)
     depth = w.size // bias.size  # products of each sum
     for i in range(images[0], images[1], many):
@@ -251,12 +252,17 @@ def correlate(x, w, bias, out, plan, which, images, filters):
                 store(t, r + width - LANES, z)
             begin = o * depth
             add_steps(planes, places, targets, phases, steps, w, begin, width, rest, t)
-            activate(t, 0, found * count * width, which)
+            sums = t
+            if which == RELU:
+                rectify_to(t, rectified, found * count * width)
+                sums = rectified
+            else:
+                activate(t, 0, found * count * width, which)
             for half in range(0, width, LANES):
                 kept = min(LANES, o_all - o - half)
                 for m in range(found):
                     at, to = m * count * width + half, (i + m) * o_all + o + half
-                    turn_rows(t, at, width, kept, count, to_out, to * count, count)
+                    turn_rows(sums, at, width, kept, count, to_out, to * count, count)
 
 
 PLAN = "i8[::1], i8[::1], i8[::1], i8[:,::1], i8[:,::1], i8, i8"

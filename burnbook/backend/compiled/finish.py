@@ -8,28 +8,26 @@ Measured by captured inference, of tests/bench.
 
 from burnbook.backend.compiled.pool_planes import average_plane, largest_plane
 from burnbook.backend.compiled.runtime.jit import part
+from burnbook.backend.compiled.runtime.simd import LANES, load, rectify, store
 from burnbook.backend.compiled.runtime.vector_math import (
     HALF,
     ONE,
     SQRT_HALF,
-    ZERO,
     erf_of,
     sigmoid_of,
 )
 
 # What `activate` and `finish_planes` call an activation, and a way to pool.
-ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "silu": 3, "sigmoid": 4}
+RELU = 1
+ACTIVATIONS = {None: 0, "relu": RELU, "gelu": 2, "silu": 3, "sigmoid": 4}
 POOLS = {None: 0, "average": 1, "largest": 2}
 
 
 @part
 def activate(x, start, stop, which):
-    """Apply an activation of ACTIVATIONS to some numbers, in place."""
+    """Apply an activation of ACTIVATIONS but relu to some numbers, in place."""
     some = x[start:stop]
-    if which == 1:
-        for i in range(some.size):
-            some[i] = ZERO if some[i] < ZERO else some[i]  # NaN stays
-    elif which == 2:
+    if which == 2:
         for i in range(some.size):
             some[i] = HALF * some[i] * (ONE + erf_of(some[i] * SQRT_HALF))
     elif which == 3:
@@ -38,6 +36,13 @@ def activate(x, start, stop, which):
     elif which == 4:
         for i in range(some.size):
             some[i] = sigmoid_of(some[i])
+
+
+@part
+def rectify_to(x, out, count):
+    """out = relu(x) for so many numbers, a multiple of LANES."""
+    for i in range(0, count, LANES):
+        store(out, i, rectify(load(x, i)))
 
 
 @part
@@ -53,7 +58,7 @@ def lines_at_once(lines, step, finish):
 def finish_planes(sums, at, apart, lines, out, first, shape, finish):
     """Activate some lines of planes of sums, and pool them to where they go in out.
 
-    Planes begin `apart`; finish: activation, pool, and the rows and columns of its
+    For relu, the sums have been rectified when they were written. Planes begin `apart`; finish: activation, pool, and the rows and columns of its
     windows. lines: the first one, how many, and how many numbers each has; sums has
     room for them once more at the end where they are pooled. first: the first plane of
     out; shape: how many planes, and how many lines each has before pooling.

@@ -5,8 +5,8 @@ Measured by W1, inference and the family pool, of tests/bench.
 
 import numpy as np
 
-from burnbook.backend.compiled.runtime.jit import f32, part
-from burnbook.backend.compiled.runtime.simd import LANES, load, store
+from burnbook.backend.compiled.runtime.jit import f32, inlined_part, part
+from burnbook.backend.compiled.runtime.simd import LANES, larger, load, store
 
 LOWEST = f32(-np.inf)
 
@@ -59,6 +59,12 @@ def average_plane(x, at, width, window, shape, line, out, to):
             averages[q] = total * share
 
 
+@inlined_part
+def larger_of(a, b):
+    """The larger of two numbers, or NaN if one of them is."""
+    return b if (b > a) | (b != b) else a
+
+
 @part
 def largest_plane(x, at, width, window, shape, line, out, to):
     """The largest of windows of rows × cols, side by side, of a plane of x; NaN wins.
@@ -69,20 +75,34 @@ def largest_plane(x, at, width, window, shape, line, out, to):
     used = shape[1] * cols
     best = line[:used]
     for r in range(shape[0]):
-        for p in range(used):
-            best[p] = x[at + p]
-        for k in range(1, rows):
-            row = x[at + k * width : at + k * width + used]
-            for p in range(used):
-                value, so_far = row[p], best[p]
-                better = (value > so_far) | (value != value)
-                best[p] = value if better else so_far
-        for q in range(shape[1]):
-            largest = LOWEST
-            for k in range(q * cols, (q + 1) * cols):
-                value = best[k]
-                better = (value > largest) | (value != value)
-                largest = value if better else largest
-            out[to + q] = largest
+        p = 0
+        while p < used:
+            if used < LANES:
+                most = x[at + p]
+                for k in range(1, rows):
+                    most = larger_of(most, x[at + k * width + p])
+                best[p] = most
+                p += 1
+            else:  # the last vector may begin inside the one before
+                p = min(p, used - LANES)
+                many = load(x, at + p)
+                for k in range(1, rows):
+                    many = larger(many, load(x, at + k * width + p))
+                store(best, p, many)
+                p += LANES
+        target = out[to : to + shape[1]]
+        if cols == 2:
+            for q in range(target.size):
+                target[q] = larger_of(best[2 * q], best[2 * q + 1])
+        elif cols == 3:
+            for q in range(target.size):
+                two = larger_of(best[3 * q], best[3 * q + 1])
+                target[q] = larger_of(two, best[3 * q + 2])
+        else:
+            for q in range(target.size):
+                largest = LOWEST
+                for k in range(q * cols, (q + 1) * cols):
+                    largest = larger_of(largest, best[k])
+                target[q] = largest
         at += rows * width
         to += shape[1]

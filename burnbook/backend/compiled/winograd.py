@@ -24,13 +24,13 @@ from burnbook.backend.compiled.conv_microkernel import (
     stops_of,
     whole_steps,
 )
-from burnbook.backend.compiled.finish import finish_planes, lines_at_once
+from burnbook.backend.compiled.finish import RELU, finish_planes, lines_at_once
 from burnbook.backend.compiled.runtime.jit import (
     counting_part,
     f32,
     part,
 )
-from burnbook.backend.compiled.runtime.simd import LANES, load, store
+from burnbook.backend.compiled.runtime.simd import LANES, load, rectify, store
 
 
 @part
@@ -75,8 +75,11 @@ def mix_inputs(v, mixed, x, at, plane, width, planes, pairs):
 
 
 @part
-def mix_sums(out, to, high, n, t, reach, width, rows, count):
-    """Two rows of n outputs of every pair, but for the last if `rows` is odd."""
+def mix_sums(out, to, high, n, t, reach, width, rows, count, positive):
+    """Two rows of n outputs of every pair, but for the last if `rows` is odd.
+
+    positive: what is below zero becomes zero.
+    """
     apart, last = SUMS * reach, n - LANES
     for k in range(count):
         for r in range(rows):
@@ -86,9 +89,10 @@ def mix_sums(out, to, high, n, t, reach, width, rows, count):
                 p, q = k * reach + (r // 2) * width + j, to + (k * high + r) * n + j
                 m1, m2 = load(t, p + apart), load(t, p + 2 * apart)
                 if r % 2:
-                    store(out, q, m1 - m2 + load(t, p + 3 * apart))
+                    y = m1 - m2 + load(t, p + 3 * apart)
                 else:
-                    store(out, q, load(t, p) + m1 + m2)
+                    y = load(t, p) + m1 + m2
+                store(out, q, rectify(y) if positive else y)
                 j += LANES
 
 
@@ -101,6 +105,7 @@ def correlate_pairs(x, w, begin, out, how, finish, start, stop):
     top, left, _, right, groups, rows, _, columns = how
     c_all, height, width = x.shape[1:]
     h, n = stops_of(x, how)
+    is_relu = finish[0] == RELU
     filters, c_each = w.shape[1] * SUMS, w.shape[2] // columns
     o_each, o_all = filters // groups, groups * rows
     padded = width + 2 * left
@@ -131,16 +136,16 @@ def correlate_pairs(x, w, begin, out, how, finish, start, stop):
             for block in range(filters // SUMS):
                 group, first = divmod(block * SUMS, o_each)
                 at = group * c_each * mixed
-                shifted_sums(v, at, c_all * mixed, places, w, begin, block, t, reach)
+                shifted_sums(v, at, c_all * mixed, places, w, begin, block, t, reach, False)
                 o = i * o_all + group * rows + first
                 kept = min(SUMS, rows - first)
                 lines_here, planes_here = (2 * pair, lines, n), (kept, h)
                 if finish[1]:
-                    mix_sums(held, 0, lines, n, t, reach, padded, lines, kept)
+                    mix_sums(held, 0, lines, n, t, reach, padded, lines, kept, is_relu)
                     sums, to, apart = held, 0, lines * n
                 else:
                     sums, to, apart = to_out, (o * h + 2 * pair) * n, h * n
-                    mix_sums(to_out, to, h, n, t, reach, padded, lines, kept)
+                    mix_sums(to_out, to, h, n, t, reach, padded, lines, kept, is_relu)
                 finish_planes(
                     sums, to, apart, lines_here, to_out, o, planes_here, finish
                 )
