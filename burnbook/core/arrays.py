@@ -25,6 +25,16 @@ def not_finite(array: Array) -> str:
     return f"{' and '.join(parts)} of {array.size}" if parts else ""
 
 
+def has_no_elements(value: Any) -> bool:
+    """Whether a value stands for those of all runs, as in a program that is captured.
+
+    Checks that only look at elements leave it alone: every run has others.
+    """
+    while hasattr(value, "node"):
+        value = value.value
+    return getattr(value, "from_input", False)
+
+
 class ArrayNamespace(Protocol):
     """The `xp` of a formula: NumPy, CuPy, or the operations that a graph records.
 

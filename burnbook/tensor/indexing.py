@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from burnbook.core.arrays import has_no_elements
 from burnbook.core.dtypes import Float, Int
 from burnbook.core.errors import DimError, KindError, ShapeError
 from burnbook.ops import index as index_ops
@@ -92,7 +93,9 @@ class Indexing(Creation, Layout, Numeric, Tracking):
         rows: Any = 0
         for dim in range(k):  # in whole numbers of 64 bits, whatever the backend has
             one = indices.narrow(indices.rank - 1, dim, 1).flatten(0, -1)
-            index_ops.inside(where, self.backend.to_numpy(one.value), shape[dim])
+            if not has_no_elements(one.value):
+                array = self.backend.to_numpy(one.value)
+                index_ops.inside(where, array, shape[dim])
             rows = rows * shape[dim] + array_of(one.value).astype(np.int64)
         flat = type(self)(rows, Int, self.backend, 1)
         return flat, self.reshape_to((count(shape[:k]), *shape[k:]))

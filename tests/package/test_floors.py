@@ -29,6 +29,7 @@ lr_scheduler
 data
 record
 train
+program
 importers
 exporters examples rust
 reference

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import has_no_elements
 from burnbook.core.dtypes import Bool, Float, Int, Kind
 from burnbook.core.errors import (
     BackendError,
@@ -169,8 +170,10 @@ def _same_rank(given: dict[str, Tensor]) -> str | None:
 
 def one_class_each(where: str, given: dict[str, Tensor]) -> None:
     """Refuse targets, the second input, that are not a class for each row of scores."""
-    refuse_classes(where, given)
     (_, x), (name, targets) = given.items()
+    if has_no_elements(targets.value):
+        return
+    refuse_classes(where, given)
     fit(where, given, **{name: Int})
     classes, low, high = x.dims()[1], *extremes(targets)
     if low < 0 or high >= classes:
@@ -189,6 +192,8 @@ def one_of(
     where: str, given: dict[str, Tensor], name: str, two: tuple[int, int], text: str
 ) -> None:
     """Refuse elements that are neither of two numbers in one of the inputs."""
+    if has_no_elements(given[name].value):
+        return
     values = np.asarray(given[name])
     odd = values[(values != two[0]) & (values != two[1])]
     if odd.size:
@@ -220,6 +225,8 @@ def not_below_zero(where: str, given: dict[str, Tensor], name: str) -> None:
 
 def extremes(x: Tensor) -> tuple[Any, Any]:
     """The smallest and the largest element; of none, zero."""
+    if has_no_elements(x.value):
+        return 0, 0
     values = np.asarray(x)
     return (values.min(), values.max()) if values.size else (0, 0)
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
+from burnbook.core.arrays import has_no_elements
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError, DimError, KindError, ShapeError
 from burnbook.module import Module
@@ -290,6 +291,8 @@ def _nothing(logits: Tensor, targets: Tensor) -> ShapeError:
 
 def _refuse_no_shares(given: dict[str, Tensor]) -> None:
     """Refuse scores, and yes or no for each class, where shares of 1 are wanted."""
+    if has_no_elements(given["targets"].value):
+        return
     cure = "targets.softmax(1), if they are scores"
     probabilities("cross_entropy", given, "targets", cure, near=1e-3)
     values = np.asarray(given["targets"])

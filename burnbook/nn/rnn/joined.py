@@ -44,7 +44,7 @@ def joined(
         bias = linear.bias
         parts += (linear.weight.val(), None if bias is None else bias.val())
     known = _known.get(layer)
-    if known is not None:
+    if known is not None and _is_plain(parts[0].backend):  # type: ignore[union-attr] # a weight
         for now, then in zip(parts, known[0], strict=False):
             if now is not then:
                 break

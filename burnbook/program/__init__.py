@@ -1,0 +1,52 @@
+"""A captured model: the ops that it runs, as a flat list without the Python around it.
+
+`capture(model, x)` runs a model once and keeps what it did. The program is printed,
+drawn, run by any backend, and written out in other languages. Whoever writes it walks
+over its steps, which stand in the order in which they run:
+
+    >>> from burnbook.backend import Numpy
+    >>> from burnbook.nn import LinearConfig
+    >>> from burnbook.tensor import Tensor
+    >>> model = LinearConfig(3, 2).init(Numpy())
+    >>> program = capture(lambda x: model.forward(x).relu(), Tensor.ones([4, 3]))
+    >>> for value, array in program.constants.items():  # weights first
+    ...     print(value.kind, value.name, array.shape)
+    parameter weight (3, 2)
+    parameter bias (2,)
+    >>> for step in program.steps:
+    ...     given = [getattr(v, "name", v) for v in step.inputs]
+    ...     print(step.out.name, step.op.name, given, step.attrs, step.out.shape)
+    linear linear ['x', 'weight', 'bias'] {} (n, 2)
+    relu relu ['linear'] {} (n, 2)
+    >>> [value.name for value in program.inputs], [v.name for v in program.outputs]
+    (['x'], ['relu'])
+
+What a writer has to know:
+
+- A `Value` is an input, a constant or the result of one step. Values are compared as
+  objects, and names are unique, so they may be names in what is written.
+- An input of a step is a Value, a Python number, None, or a tuple of these, and
+  `step.values` are just the Values. `step.attrs` is what the op was called with, so
+  `{**step.op.attrs, **step.attrs}` has its defaults as well.
+- A size, in a shape or an attribute, is an int or a `Dim`, which follows the batch size
+  n: `dim.scale * n + dim.offset`. `resolved(step.attrs, n)` puts in a number for n.
+- `step.outputs` may hold None (a gradient that nobody wants), and more than one Value
+  where the op declares extras or several results; `program.uses[value]` says how often
+  each is used, and is 0 for extras that only gradients would see.
+- `program.outputs` may be inputs or constants, and the same value twice.
+
+`program.run(*arrays)` is the definition that all of them are tested against.
+"""
+
+from burnbook.program.capture import capture as capture
+from burnbook.program.program import Program as Program
+from burnbook.program.sizes import (
+    Dim as Dim,
+    Key as Key,
+    Shape as Shape,
+    Size as Size,
+    mapped as mapped,
+    resolved as resolved,
+    size_text as size_text,
+)
+from burnbook.program.values import Line as Line, Step as Step, Value as Value

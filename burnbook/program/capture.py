@@ -1,0 +1,350 @@
+"""From a model or function to a program: run with several batch sizes, and compare."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.base import Backend
+from burnbook.backend.numpy import Numpy
+from burnbook.core.errors import ArgumentError, BurnbookError, GraphError
+from burnbook.module import Module
+from burnbook.program.program import Program
+from burnbook.program.recording import Recorded, Recording, plain_backend
+from burnbook.program.sizes import Dim
+from burnbook.program.trees import (
+    ARGUMENTS,
+    Result,
+    lowest,
+    named_arrays,
+    tensors_of_result,
+)
+from burnbook.program.unify import FIXED, Unifier
+from burnbook.program.values import Value
+from burnbook.tensor import Tensor
+
+Batch = int | None | Sequence[int | None]
+
+
+def capture(
+    subject: Module | Callable[..., Any],
+    *examples: Any,
+    batch: Batch = 0,
+    keys: bool = False,
+    method: str = "forward",
+) -> Program:
+    """Run a model or function once, and keep what it did as a program.
+
+    subject: a model, whose `method` is captured as `valid()` runs it, or a function of
+    tensors. examples: what it is called with; tensors, and lists, tuples, dicts and
+    dataclasses of tensors are inputs of the program, everything else stays as it is.
+
+    batch: the dim whose size is the batch, which may be another one in each run: every
+    example that is as long there as the first one; or a dim (or None) for each tensor;
+    None fixes all sizes. keys: whether random numbers may be drawn, anew in each run.
+
+    Raises:
+        GraphError: Python looks at elements that depend on the inputs, draws random
+            numbers, or does something else for another batch size. The error names the
+            line.
+
+    Example:
+        >>> from burnbook.backend import Numpy
+        >>> from burnbook.nn import LinearConfig
+        >>> model = LinearConfig(3, 2).init(Numpy())
+        >>> print(capture(model, Tensor.ones([1, 3])).text(lines=False))
+        Linear(input [n, 3] f32):
+          weight [3, 2] f32                         # parameter
+          bias [2] f32                              # parameter
+          linear [n, 2] = linear(input, weight, bias)  # Linear
+          return linear
+
+    Why several runs: one run does not tell which of its numbers are sizes of the batch.
+    So it runs with three batch sizes. Numbers that differ become a·n + b, by the first
+    two, and the third must agree.
+    """
+    asked = _subject(subject, method)
+    examples = tuple(asked.moved(example) for example in examples)
+    arguments = Arguments(asked.function, examples)
+    devices = {plain_backend(t.backend) for t in arguments.tensors}
+    devices |= {plain_backend(d) for m in asked.modules for d in m[1].devices()}
+    if len(devices) > 1:
+        names = ", ".join(sorted(map(repr, devices)))
+        what = f"it works on one device, and there are {names}"
+        raise ArgumentError("capture", what, cure="to_device of one of them")
+    backend = devices.pop() if devices else Numpy()
+    plan = BatchPlan.of(batch, arguments.tensors)
+    named = named_arrays(asked.modules)
+    recordings: list[Recording] = []
+    results: list[list[Recorded]] = []
+    template: Any = None
+    for size in plan.sizes:
+        recording = Recording(named, keys)
+        given = arguments.recorded(recording, plan, size)
+        try:
+            with recording.on(backend):
+                out = asked.function(*given)
+        except BurnbookError as error:
+            if error.where == "capture" or size == plan.given:
+                raise
+            raise _one_size_only(error, size) from error
+        leaves = tensors_of_result(out)
+        found = [lowest(leaf.value) for leaf in leaves]
+        results.append(
+            [v if type(v) is Recorded else recording.constant(v) for v in found]
+        )
+        recordings.append(recording)
+        template = out if template is None else template
+    inputs = arguments.values(plan)
+    names = {value.name for value in inputs} | {path for path, _, _ in named.values()}
+    made = Unifier(recordings, plan.sizes, inputs, names)
+    made.unify()
+    if len({len(row) for row in results}) > 1:
+        what = "the batch size decides how many tensors come out"
+        raise GraphError("capture", what, cure=FIXED)
+    made.seen_at, made.path = None, ""
+    outputs = [
+        made.alike(list(row), "the result") for row in zip(*results, strict=True)
+    ]
+    frozen = {name: line for r in recordings for name, line in r.frozen.items()}
+    return Program(
+        asked.name,
+        tuple(inputs),
+        tuple(made.steps),
+        tuple(outputs),
+        made.arrays,
+        backend,
+        tuple(made.keys),
+        arguments.tensors_of,
+        Result(template),
+        frozen,
+    )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is captured: how it is called, its name and the modules that it uses."""
+
+    name: str
+    function: Callable[..., Any]
+    modules: list[tuple[str, Module]]
+    device: Backend | None = None
+
+    def moved(self, example: Any) -> Any:
+        """An example where the model is; a function gets what it would get."""
+        if isinstance(example, np.ndarray):
+            example = Tensor.from_numpy(example, self.device or Numpy())
+        return ARGUMENTS.map(example, self._moved)
+
+    def _moved(self, leaf: Any) -> Any:
+        if self.device is None or not isinstance(leaf, Tensor):
+            return leaf
+        while leaf.backend is not self.device and leaf.backend.ad_enabled:
+            leaf = leaf.inner()
+        return leaf.to_device(self.device)
+
+
+def _subject(subject: Any, method: str) -> Subject:
+    if isinstance(subject, Module):
+        if not callable(getattr(subject, method, None)):
+            what = f"{type(subject).__name__} has no method {method!r}"
+            raise ArgumentError("capture", what, cure='method="…"')
+        model = subject
+        while any(device.ad_enabled for device in model.devices()):
+            model = model.valid()
+        devices = model.devices()
+        device = devices[0] if devices else None
+        name = type(subject).__name__
+        return Subject(name, getattr(model, method), [("", model)], device)
+    if not callable(subject):
+        what = f"{type(subject).__name__} is neither a model nor a function"
+        raise ArgumentError("capture", what, cure="capture(model, x)")
+    name = getattr(subject, "__name__", type(subject).__name__)
+    found = list(modules_of(subject))
+    if len(found) == 1:
+        found = [("", found[0][1])]
+    return Subject(name, subject, found)
+
+
+def modules_of(function: Any, depth: int = 3) -> Iterator[tuple[str, Module]]:
+    """The modules that a function uses by its own, with the names that it has for them.
+
+    They are looked for in its closure, its globals, its defaults and its `self`.
+    """
+    seen: set[int] = set()
+    for name, value in _held_by(function, depth):
+        if isinstance(value, Module) and id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
+
+
+def _held_by(function: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(function, functools.partial):
+        held: list[tuple[str, Any]] = [("self", function.func)]
+        held += [(str(i), value) for i, value in enumerate(function.args)]
+        held += list(function.keywords.items())
+    else:
+        owner = getattr(function, "__self__", None)
+        held = [] if owner is None else [("self", owner)]
+        function = inspect.unwrap(getattr(function, "__func__", function))
+        if isinstance(function, FunctionType):
+            found = inspect.getclosurevars(function)
+            held += [*found.nonlocals.items(), *found.globals.items()]
+            defaults = inspect.signature(function).parameters.values()
+            held += [(p.name, p.default) for p in defaults]
+    for name, value in held:
+        if isinstance(value, Module):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            for i, part in enumerate(value[:100]):  # type: ignore[var-annotated]
+                if isinstance(part, Module):
+                    yield f"{name}.{i}", part
+        elif depth and _is_function(value):
+            yield from _held_by(value, depth - 1)
+
+
+def _is_function(value: Any) -> bool:
+    """Whether a value is a function that may use modules, or a method of one."""
+    owner = getattr(value, "__self__", None)
+    return isinstance(value, (FunctionType, functools.partial)) or (
+        inspect.ismethod(value) and isinstance(owner, Module)
+    )
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """With which batch sizes a function runs, and which dim of each input that is."""
+
+    sizes: tuple[int, ...]
+    dims: tuple[int | None, ...]
+    given: int
+
+    @classmethod
+    def of(cls, batch: Batch, tensors: Sequence[Tensor]) -> "BatchPlan":
+        """The plan for some examples."""
+        if batch is None or not tensors:
+            return cls((0,), (None,) * len(tensors), 0)
+        if isinstance(batch, int):
+            ranks = [tensor.rank for tensor in tensors]
+            inside = [-rank <= batch < rank for rank in ranks]
+            if not inside[0]:
+                what = f"dim {batch} does not exist in the first example"
+                facts = [("example", str(list(tensors[0].dims())))]
+                raise ArgumentError("capture", what, facts, "batch=0, or batch=None")
+            given = tensors[0].dims()[batch]
+            dims = tuple(
+                batch % tensor.rank if fits and tensor.dims()[batch] == given else None
+                for tensor, fits in zip(tensors, inside, strict=True)
+            )
+        else:
+            dims = tuple(batch)
+            if len(dims) != len(tensors):
+                what = f"batch has {len(dims)} dims for {len(tensors)} tensors"
+                raise ArgumentError("capture", what, cure="a dim or None for each")
+            pairs = [
+                (t, d) for t, d in zip(tensors, dims, strict=True) if d is not None
+            ]
+            if not pairs:
+                return cls((0,), dims, 0)
+            found = {tensor.dims()[dim] for tensor, dim in pairs}
+            if len(found) > 1:
+                what = f"the batch has {' and '.join(map(str, sorted(found)))} rows"
+                raise ArgumentError("capture", what, cure="examples of one batch size")
+            given = found.pop()
+        if given == 0:
+            what = "the examples have no rows"
+            raise ArgumentError("capture", what, cure="a batch of one or more")
+        first = min(given, 8) if given > 1 else 2
+        return cls((first, first + 1, first + 3), dims, given)
+
+
+class Arguments:
+    """The arguments of the captured function: their tree, tensors and names."""
+
+    def __init__(self, function: Callable[..., Any], examples: tuple[Any, ...]):
+        self.function = function
+        self.examples = examples
+        self.paths: list[str] = []
+        self.tensors: list[Tensor] = []
+        for name, example in zip(_names(function, examples), examples, strict=True):
+            for path, leaf in ARGUMENTS.leaves(example, (name,)):
+                if isinstance(leaf, Tensor):
+                    self.paths.append(".".join(path))
+                    self.tensors.append(leaf)
+
+    def values(self, plan: BatchPlan) -> list[Value]:
+        """The inputs of the program."""
+        made: list[Value] = []
+        seen: set[str] = set()
+        for path, tensor, dim in zip(self.paths, self.tensors, plan.dims, strict=True):
+            shape: list[Any] = list(tensor.dims())
+            if dim is not None:
+                shape[dim] = Dim(1)
+            name, count = path, 1
+            while name in seen:
+                count += 1
+                name = f"{path}_{count}"
+            seen.add(name)
+            made.append(Value(name, "input", tensor.value.dtype, tuple(shape)))
+        return made
+
+    def recorded(self, recording: Recording, plan: BatchPlan, size: int) -> list[Any]:
+        """The arguments for one run: the same trees with tensors that are recorded."""
+        numbers = iter(range(len(self.tensors)))
+
+        def change(leaf: Any) -> Any:
+            if not isinstance(leaf, Tensor):
+                return leaf
+            number = next(numbers)
+            backend, dim = leaf.backend, plan.dims[number]
+            array = lowest(leaf.value)
+            if dim is not None and size != leaf.dims()[dim]:
+                plain = np.asarray(backend.to_numpy(array))
+                rows = np.arange(size) % plain.shape[dim]
+                array = plain_backend(backend).from_numpy(np.take(plain, rows, dim))
+            value: Any = recording.input(array, number)
+            made = Tensor(value, leaf.kind, backend, leaf.rank)
+            return made.require_grad() if leaf.is_require_grad() else made
+
+        return [ARGUMENTS.map(example, change) for example in self.examples]
+
+    def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
+        """The tensors of a call, in the order of the inputs."""
+        if named:
+            bound = inspect.signature(self.function).bind(*given, **named)
+            given = bound.args
+        found = ARGUMENTS.collect(list(given), Tensor, [])
+        if len(found) != len(self.tensors):
+            what = f"it takes {len(self.tensors)} tensors, and {len(found)} came"
+            facts = [("inputs", ", ".join(self.paths) or "none")]
+            raise ArgumentError("program", what, facts)
+        return found
+
+
+def _names(function: Callable[..., Any], examples: tuple[Any, ...]) -> list[str]:
+    """What the function calls its arguments."""
+    try:
+        signature = inspect.signature(function)
+        bound = signature.bind(*examples)
+    except TypeError as error:
+        what = f"it cannot be called with {len(examples)} examples: {error}"
+        raise ArgumentError("capture", what, cure="an example for each input") from None
+    except ValueError:
+        return [f"x{i}" for i in range(len(examples))]
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        if signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}.{i}" for i in range(len(value))]
+        else:
+            names.append(name)
+    return names
+
+
+def _one_size_only(error: BurnbookError, size: int) -> GraphError:
+    what = f"a batch of {size} fails: {str(error).splitlines()[0]}"
+    cure = "capture(…, batch=None) for one size; or batch=1, where dim 1 is the batch"
+    return GraphError("capture", what, list(error.facts), cure)

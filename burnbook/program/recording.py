@@ -1,0 +1,445 @@
+"""Writing down what runs: for the time of a capture, a backend's verb is ours.
+
+A recording stands in front of one plain backend (`Numpy()`, `Cupy(0)`). Every op that
+reaches it runs, and is written down. What it gives back is not the array but a
+`Recorded`, which knows where it came from and has no values for Python to look at: so
+whatever would be frozen silently (`if x.sum() > 0`, `np.asarray(x)`, `print(x)`) is
+refused with the line that asked.
+
+Why not a decorator: tensors must live on one backend, and a function brings its own
+models and tensors along. Other threads do not notice: theirs runs as before.
+"""
+
+import linecache
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from burnbook import ops
+from burnbook.backend.autodiff import Autodiff
+from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values
+from burnbook.core.error_context import running_modules
+from burnbook.core.errors import Fact, GraphError
+from burnbook.program.sizes import Key, mapped
+from burnbook.program.values import Line
+
+BELOW = tuple(
+    f"burnbook.{name}."
+    for name in ("program", "backend", "tensor", "core", "ops", "module")
+)
+Origin = tuple[Any, ...]
+
+
+class Recorded(NDArrayOperatorsMixin):
+    """A value of a recording: what it is, not what it holds.
+
+    origin: ("input", i), ("constant", i) or ("result", step, output). inputs, names:
+    whether it was computed from inputs, and from which named constants.
+    """
+
+    __slots__ = ("__weakref__", "array", "from_input", "names", "origin", "recording")
+
+    def __init__(
+        self,
+        array: Any,
+        origin: Origin,
+        recording: "Recording",
+        from_input: bool = False,
+        names: frozenset[str] = frozenset(),
+    ):
+        self.array = array
+        self.origin = origin
+        self.recording = recording
+        self.from_input = from_input
+        self.names = names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, which are those of this run."""
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.array.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(self.array.size)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return self.array.ndim
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.array.nbytes
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def astype(self, dtype: Any, copy: bool = True) -> "Recorded":
+        """The values in another element type, as a step."""
+        if not copy and np.dtype(dtype) == self.dtype:
+            return self
+        return self.recording.run(ops.cast, (self,), {"dtype": np.dtype(dtype)})
+
+    def reshape(self, *shape: Any) -> "Recorded":
+        """The values in another shape, as a step."""
+        sizes = tuple(shape[0]) if isinstance(shape[0], (tuple, list)) else shape
+        return self.recording.run(ops.reshape, (self,), {"shape": sizes})
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self.recording.known(self, "np.asarray")
+        return np.array(found, dtype, copy=copy)
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *given: Any, **named: Any
+    ) -> Any:
+        return self._by_numpy(ufunc, given, named if method == "__call__" else None)
+
+    def __array_function__(
+        self, function: Any, types: Any, given: Any, named: Any
+    ) -> Any:
+        return self._by_numpy(function, given, named)
+
+    def _by_numpy(self, function: Any, given: Any, named: Any) -> Any:
+        """The op that does the same; or the plain result, if no input is involved."""
+        name = function.__name__
+        op = SAME.get(name)
+        if op is not None and not named and len(op.inputs) == len(given):
+            return self.recording.run(op, tuple(given), {})
+        plain = [self.recording.known(v, f"np.{name}") for v in given]
+        return function(*plain, **(named or {}))
+
+
+SAME: dict[str, AnyOp] = {  # what library code does to arrays by itself, as ops
+    "add": ops.add,
+    "subtract": ops.sub,
+    "multiply": ops.mul,
+    "negative": ops.neg,
+    "floor": ops.floor,
+    "trunc": ops.trunc,
+    "less": ops.lower,
+}
+SIZED_BY_ELEMENTS: tuple[AnyOp, ...] = (ops.argwhere,)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedStep:
+    """An op that ran, as a recording has it."""
+
+    op: AnyOp
+    inputs: tuple[Any, ...]
+    attrs: dict[str, Any]
+    outputs: tuple[Recorded | None, ...]
+    path: str
+    line: Line | None
+    is_tuple: bool
+
+
+class Recording:
+    """The ops of one run, in order; `with recording.on(backend):` writes them down.
+
+    named: what arrays are called that are part of a model, by their identity: a path,
+    and "parameter" or "buffer". keys: whether random numbers may be drawn; each key is
+    an input of the program then.
+    """
+
+    def __init__(
+        self, named: dict[int, tuple[str, str, Any]] | None = None, keys: bool = False
+    ):
+        self.named = named or {}
+        self.may_draw = keys
+        self.steps: list[RecordedStep] = []
+        self.constants: list[Recorded] = []
+        self.keys: list[Key] = []
+        self.lines_of_constants: list[Line | None] = []
+        self.frozen: dict[str, tuple[Any, Line | None]] = {}
+        self.backend: Backend | None = None
+        self._inside = False
+        self._by_array: dict[int, Recorded] = {}
+        self._plain: dict[str, Callable[..., Any]] = {}
+        self._owner = threading.get_ident()
+
+    @contextmanager
+    def on(self, backend: Backend) -> Generator["Recording"]:
+        """Write down what this thread runs on a plain backend."""
+        if "run" in vars(backend) and isinstance(
+            getattr(vars(backend)["run"], "__self__", None), Recording
+        ):
+            what = "a capture is running on this device already"
+            raise GraphError("capture", what, cure="one capture after the other")
+        self.backend = backend
+        ours = {
+            "run": self.run,
+            "from_numpy": self._from_numpy,
+            "to_numpy": self._to_numpy,
+            "next_key": self._next_key,
+        }
+        self._plain = {name: getattr(backend, name) for name in ours}
+        before = {name: vars(backend).get(name) for name in ours}
+        run_op = vars(backend.xp).get("run_op")
+        with _asking_below(backend):
+            vars(backend).update(ours)
+            if run_op is not None:
+                backend.xp.run_op = self.run
+            try:
+                yield self
+            finally:
+                for name, held in before.items():
+                    if held is None:
+                        del vars(backend)[name]
+                    else:
+                        setattr(backend, name, held)
+                if run_op is not None:
+                    backend.xp.run_op = run_op
+
+    def input(self, array: Any, number: int) -> Recorded:
+        """An input: a value whose elements the program does not know."""
+        return Recorded(array, ("input", number), self, from_input=True)
+
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Any:
+        """Run an op on the backend, and write it down."""
+        run = self._plain["run"]
+        if self._inside or threading.get_ident() != self._owner:
+            return run(op, values, attrs)
+        given: tuple[Any, ...] = mapped(tuple(values), self._as_recorded)
+        named: dict[str, Any] = mapped(dict(attrs), self._as_in_attrs)
+        found: list[Recorded] = []
+
+        def bare(leaf: Any) -> Any:
+            if type(leaf) is Recorded:
+                found.append(leaf)
+                return leaf.array
+            return leaf
+
+        plain, plain_attrs = mapped(given, bare), mapped(named, bare)
+        if op in SIZED_BY_ELEMENTS and any(value.from_input for value in found):
+            raise _sized_by_elements(op)
+        self._inside = True
+        try:
+            out = run(op, plain, plain_attrs)
+        finally:
+            self._inside = False
+        random = any(type(leaf) is Key for leaf in attrs.values())
+        from_input = random or any(value.from_input for value in found)
+        names = frozenset().union(*[value.names for value in found])
+        outs = out if type(out) is tuple else (out,)
+        number = len(self.steps)
+        made = tuple(
+            Recorded(array, ("result", number, i), self, from_input, names)
+            if hasattr(array, "shape")
+            else None
+            for i, array in enumerate(outs)
+        )
+        path, line = running_modules(), user_line()
+        is_tuple = type(out) is tuple
+        step = RecordedStep(op, given, named, made, path, line, is_tuple)
+        self.steps.append(step)
+        return made if is_tuple else made[0]
+
+    def known(self, value: Any, asked: str | None = None) -> Any:
+        """The array of a value that depends on no input; the others are refused."""
+        if type(value) is not Recorded:
+            name, _, array = self.named.get(id(value), ("", "", None))
+            if array is value and name:
+                self.frozen.setdefault(name, (array, user_line()))
+            return value
+        if value.from_input:
+            raise refused(asked)
+        for name, _, array in self.named.values():
+            if name in value.names:
+                self.frozen.setdefault(name, (array, user_line()))
+        return value.array
+
+    def constant(self, array: Any, line: Line | None = None) -> Recorded:
+        """The constant that an array is; the same array is one constant."""
+        found = self._by_array.get(id(array))
+        if found is None:
+            name = self.named.get(id(array))
+            names = frozenset[str]() if name is None else frozenset({name[0]})
+            origin = ("constant", len(self.constants))
+            found = self._by_array[id(array)] = Recorded(
+                array, origin, self, False, names
+            )
+            self.constants.append(found)
+            self.lines_of_constants.append(line)
+        return found
+
+    def _as_recorded(self, leaf: Any) -> Any:
+        if isinstance(leaf, np.generic) or not hasattr(leaf, "__array__"):
+            return leaf
+        return leaf if type(leaf) is Recorded else self.constant(leaf, user_line())
+
+    def _as_in_attrs(self, leaf: Any) -> Any:
+        """Arrays in attributes stay as they are: they are no tensors."""
+        return leaf
+
+    def _from_numpy(self, array: np.ndarray) -> Any:
+        plain = self._plain["from_numpy"]
+        if self._inside or threading.get_ident() != self._owner:
+            return plain(array)
+        return self.constant(plain(array), user_line())
+
+    def _to_numpy(self, value: Any) -> np.ndarray:
+        return self._plain["to_numpy"](self.known(value))
+
+    def _next_key(self) -> tuple[int, int]:
+        pair = self._plain["next_key"]()
+        if threading.get_ident() != self._owner:
+            return pair
+        if not self.may_draw:
+            cure = (
+                "model.valid(), where Dropout and its like do nothing; or capture(…, "
+                "keys=True), which draws new numbers in each run"
+            )
+            what = "random numbers are drawn here, and the program would repeat them"
+            raise GraphError("capture", what, where_facts(), cure)
+        key = Key(pair, len(self.keys))
+        self.keys.append(key)
+        return key
+
+
+@contextmanager
+def _asking_below(backend: Backend) -> Generator[None]:
+    """Every Autodiff above a backend hands all ops to it, the smallest ones too."""
+    before: list[tuple[Any, dict[str, Any]]] = []
+    for device in autodiffs_above(backend):
+        held = {n: vars(device).get(n) for n in ("plain_below", "prepare", "run")}
+        before.append((device, held))
+        device.plain_below = _Never()
+        device.prepare = _one_by_one
+        if device.checkpointing != type(device.checkpointing)() or held["run"]:
+            vars(device).pop("run", None)
+    try:
+        yield
+    finally:
+        for device, held in before:
+            for name, value in held.items():
+                if value is not None:
+                    setattr(device, name, value)
+
+
+def autodiffs_above(backend: Backend) -> Iterator[Autodiff]:
+    """The Autodiff devices whose plain backend this is."""
+    for device in list(Interned._made.values()):  # pyright: ignore[reportPrivateUsage] - all that there are
+        if isinstance(device, Autodiff) and plain_backend(device) is backend:
+            yield device
+
+
+def plain_backend(device: Backend) -> Backend:
+    """The backend below all decorators."""
+    while device.inner is not device:
+        device = device.inner
+    return device
+
+
+class _Never(dict[Any, float]):
+    """Below which size an op may pass the backend by: none may."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return 0
+
+
+def _one_by_one(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Gradients one op at a time, through the backend."""
+    return run
+
+
+def user_line() -> Line | None:
+    """The line of the user's code that is running; of a layer of ours if none is."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - the documented way
+    ours: FrameType | None = None
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if frame.f_code.co_name == "capture" and name.startswith("burnbook.program."):
+            break
+        if not name.startswith("burnbook.") or name.startswith("burnbook.examples"):
+            if frame.f_code.co_filename.endswith(("functools.py", "contextlib.py")):
+                frame = frame.f_back
+                continue
+            return _line_of(frame)
+        if ours is None and not name.startswith(BELOW) and name != "burnbook.core":
+            ours = frame
+        frame = frame.f_back
+    return None if ours is None else _line_of(ours)
+
+
+def _line_of(frame: FrameType) -> Line:
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, number, frame.f_globals).strip()
+    return Line(file, number, text)
+
+
+def where_facts(line: Line | None = None, path: str | None = None) -> list[Fact]:
+    """The line and the module that an error is about, as facts."""
+    line = user_line() if line is None else line
+    path = running_modules() if path is None else path
+    facts: list[Fact] = []
+    if line is not None:
+        facts.append(("line", f"{line}  {line.text}"))
+    if path:
+        facts.append(("module", path))
+    return facts
+
+
+def _sized_by_elements(op: AnyOp) -> GraphError:
+    what = f"the size of what {op.name} gives depends on elements of the inputs"
+    cure = "mask_where or mask_fill, which keep the shape"
+    return GraphError("capture", what, where_facts(), cure)
+
+
+READS = {  # what a method of Tensor is called by those who use it
+    "__bool__": "a truth value (if, while, and, or, not)",
+    "__float__": "float(…)",
+    "__int__": "int(…)",
+    "__str__": "print(…) or str(…)",
+    "__repr__": "repr(…)",
+    "__format__": "a formatted text",
+    "__array__": "NumPy (np.asarray(…))",
+    "__dlpack__": "another library",
+    "_repr_html_": "the notebook's display",
+    "into_scalar": "into_scalar()",
+    "into_data": "into_data()",
+    "to_data": "to_data()",
+}
+
+
+def refused(asked: str | None = None) -> GraphError:
+    """The error for Python that looks at values which each run has anew."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    found = asked
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(
+        "burnbook."
+    ):
+        name = frame.f_code.co_name
+        if name in READS and "self" in frame.f_locals:
+            found = READS[name]
+        elif frame.f_globals["__name__"].startswith("burnbook.tensor."):
+            found = found or f"{name}()"
+        frame = frame.f_back
+    what = (
+        f"{found or 'Python'} asks for elements that depend on the inputs, "
+        "and the program has others in each run"
+    )
+    cure = (
+        "ops that decide for each element, as mask_where, clamp or max_dim; "
+        "or this part outside the captured function"
+    )
+    return GraphError("capture", what, where_facts(), cure)

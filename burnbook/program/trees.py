@@ -1,0 +1,124 @@
+"""What goes in and comes out as trees, and what a model holds by name."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnbook.core.errors import GraphError
+from burnbook.core.tree import DATACLASS, PLAIN, Kind, Pytree
+from burnbook.module import Module, Param, RunningState
+from burnbook.module.tree import walk
+from burnbook.nn.attention.mha import MhaOutput
+from burnbook.tensor import Tensor, TensorData
+
+OPAQUE = Kind(parts=lambda value: (), map=lambda value, go: value, values=lambda v: ())
+
+
+def _no_weights() -> Tensor:
+    what = "a program computes what was asked for when it was captured"
+    cure = "capture(lambda x: layer.forward(x).weights, …)"
+    raise GraphError("weights", what, cure=cure)
+
+
+#: What an attention gives, without the weights that nobody has asked for.
+ATTENTION = Kind(
+    parts=lambda value: [("context", value.context)],
+    map=lambda value, go: MhaOutput(go(value.context), _no_weights),
+    values=lambda value: [value.context],
+)
+#: Arguments and results: containers and dataclasses of tensors; models are leaves.
+ARGUMENTS = Pytree({Module: OPAQUE, MhaOutput: ATTENTION}, dataclass=DATACLASS)
+
+Named = dict[int, tuple[str, str, Any]]  # id of an array: path, kind of Value, array
+
+
+def named_arrays(
+    modules: Sequence[tuple[str, Module]],
+) -> Named:
+    """Path, kind and array of all that the modules hold, by identity of the array.
+
+    What several places share has the path of the first.
+    """
+    found: Named = {}
+    for prefix, module in modules:
+        for path, kind, array in held_arrays(module):
+            name = f"{prefix}.{path}" if prefix else path
+            found.setdefault(id(array), (name, kind, array))
+    return found
+
+
+def held_arrays(module: Module) -> Iterator[tuple[str, str, Any]]:
+    """Path, kind and array of each parameter, statistic and constant of a module."""
+    for path, held in walk(module):
+        kind, tensor = "buffer", held
+        if isinstance(held, Param):
+            kind = "buffer" if isinstance(held, RunningState) else "parameter"
+            tensor = held.val()
+        array = lowest(getattr(tensor, "value", None))
+        if hasattr(array, "dtype"):
+            yield path, kind, array
+
+
+def lowest(value: Any) -> Any:
+    """The value below every level of tracking."""
+    while hasattr(value, "node"):
+        value = value.value
+    return value
+
+
+def tensors_of_result(result: Any) -> list[Tensor]:
+    """The tensors in what a captured function returned.
+
+    Raises:
+        GraphError: something in it may hold tensors that nobody can find.
+    """
+    found: list[Tensor] = []
+    for path, leaf in ARGUMENTS.leaves(result):
+        if isinstance(leaf, Tensor):
+            found.append(leaf)
+        elif type(leaf) not in PLAIN and not isinstance(leaf, (np.generic, np.ndarray)):
+            where = f" at {'.'.join(path)}" if path else ""
+            what = f"the result holds {type(leaf).__name__}{where}, which is no tensor"
+            cure = "tensors, and lists, tuples, dicts or dataclasses of them"
+            raise GraphError("capture", what, cure=cure)
+    if not found:
+        what = "no tensor comes out"
+        raise GraphError("capture", what, cure="return the tensors that are wanted")
+    return found
+
+
+class Result:
+    """How the tensors that come out stand in what the captured function returned."""
+
+    def __init__(self, example: Any):
+        numbers = iter(range(1 << 30))
+
+        def place(leaf: Any) -> Any:
+            return Place(next(numbers)) if isinstance(leaf, Tensor) else leaf
+
+        self.tree = ARGUMENTS.map(example, place)
+
+    def __call__(self, made: tuple[Any, ...]) -> Any:
+        """The same tree with these tensors."""
+        return ARGUMENTS.map(
+            self.tree, lambda leaf: made[leaf.at] if type(leaf) is Place else leaf
+        )
+
+
+class Place:
+    """Where a result stands."""
+
+    def __init__(self, at: int):
+        self.at = at
+
+
+def arrays_of_record(record: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every array of a record or dict, with its path: "conv1.weight"."""
+    data = getattr(record, "param", record)
+    if isinstance(data, (TensorData, Tensor, np.ndarray)):
+        yield path, np.asarray(data)
+    elif isinstance(data, (dict, list, tuple)):
+        parts: Any = data.items() if isinstance(data, dict) else enumerate(data)  # type: ignore[arg-type]
+        for name, held in parts:
+            yield from arrays_of_record(held, f"{path}.{name}" if path else str(name))

@@ -1,0 +1,249 @@
+"""Making one program of recordings with several batch sizes.
+
+What differs between them follows the batch size, as a·n + b, or is refused: a recording
+of one size alone would not say which of its numbers are sizes of the batch.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from burnbook import ops
+from burnbook.core.errors import Fact, GraphError
+from burnbook.program.recording import Line, Recorded, Recording, where_facts
+from burnbook.program.sizes import Dim, Key, fitted
+from burnbook.program.values import Step, Value
+
+FIXED = "capture(…, batch=None) for one batch size; or sizes taken from x.dims()"
+SCALARS = (int, float, np.integer, np.floating)
+
+
+class Unifier:
+    """Recordings of the same function, and the values and steps that they have alike.
+
+    sizes: the batch size of each. inputs: the Values that their inputs are.
+    """
+
+    def __init__(
+        self,
+        recordings: list[Recording],
+        sizes: tuple[int, ...],
+        inputs: list[Value],
+        names: set[str],
+    ):
+        self.recordings = recordings
+        self.sizes = sizes
+        self.inputs = inputs
+        self.names = names
+        self.steps: list[Step] = []
+        self.arrays: dict[Value, Any] = {}
+        self.keys: list[Value] = []
+        self.constants: dict[tuple[int, ...], Value] = {}
+        self.results: dict[tuple[int, int], Value] = {}
+        self.seen_at: Line | None = None
+        self.path = ""
+
+    def unify(self) -> None:
+        """Make the steps; `result` and `values` can be asked then."""
+        first = self.recordings[0]
+        used = len(first.keys)
+        if any(len(other.keys) != used for other in self.recordings):
+            raise self._refuse("the batch size decides how often random numbers come")
+        self.keys = [
+            Value(self.name("key"), "key", np.dtype(np.uint64), (2,))
+            for _ in range(used)
+        ]
+        for number, step in enumerate(first.steps):
+            self.seen_at, self.path = step.line, step.path
+            others = [r.steps[number : number + 1] for r in self.recordings]
+            if not all(found and found[0].op is step.op for found in others):
+                names = [found[0].op.name if found else "none" for found in others]
+                told = ", ".join(
+                    f"{name} for a batch of {n}"
+                    for n, name in zip(self.sizes, names, strict=True)
+                )
+                raise self._refuse(f"the batch size decides which op runs: {told}")
+            rows = [found[0] for found in others]
+            inputs = self.alike([row.inputs for row in rows], step.op.name)
+            attrs = self.alike([row.attrs for row in rows], step.op.name)
+            parts = step.path.split(".")[1:]  # "Model.conv1": a field; not "Model.Relu"
+            base = ".".join(part for part in parts if not part[:1].isupper())
+            made: list[Value | None] = []
+            for i, out in enumerate(step.outputs):
+                if out is None:
+                    made.append(None)
+                    continue
+                found_shapes = [row.outputs[i].shape for row in rows]  # type: ignore[union-attr]
+                shape = self.alike(found_shapes, step.op.name)
+                name = self.name(f"{base}.{step.op.name}" if base else step.op.name)
+                value = Value(name, "result", out.dtype, shape)
+                made.append(value)
+                self.results[number, i] = value
+            self.steps.append(
+                Step(
+                    step.op,
+                    inputs,
+                    attrs,
+                    tuple(made),
+                    step.path,
+                    step.line,
+                    step.is_tuple,
+                )
+            )
+        for recording in self.recordings:
+            if len(recording.steps) > len(first.steps):
+                extra = recording.steps[len(first.steps)]
+                self.seen_at, self.path = extra.line, extra.path
+                raise self._refuse(
+                    f"the batch size decides which op runs: {extra.op.name}"
+                )
+
+    def alike(self, rows: list[Any], where: str) -> Any:  # noqa: C901 - a case a line
+        """One value, attribute or shape for those of all recordings."""
+        first = rows[0]
+        kind = type(first)
+        if kind is Recorded:
+            return self._value(rows, where)
+        if kind is Key:
+            return self.keys[first.number]
+        same = all(type(row) is kind for row in rows)
+        if same and (kind is tuple or kind is list):
+            if len({len(row) for row in rows}) > 1:
+                raise self._refuse(f"{where} takes more parts in a larger batch")
+            return kind([self.alike(list(p), where) for p in zip(*rows, strict=True)])
+        if same and isinstance(first, tuple):
+            parts = zip(*rows, strict=True)
+            made = [self.alike(list(part), where) for part in parts]
+            return kind(*made) if hasattr(kind, "_fields") else tuple(made)
+        if same and kind is dict:
+            return {n: self.alike([row.get(n) for row in rows], where) for n in first}
+        if same and kind is slice:
+            ends = [(row.start, row.stop, row.step) for row in rows]
+            return slice(*self.alike(ends, where))
+        if same and kind is np.ndarray:
+            if all(np.array_equal(row, first) for row in rows):
+                return first
+            raise self._refuse(f"{where} takes other indices in a larger batch")
+        if all(_equal(row, first) for row in rows):
+            return first
+        if all(isinstance(row, SCALARS) and type(row) is not bool for row in rows):
+            found = fitted(self.sizes, tuple(rows))
+            if found is not None:
+                return found
+        told = ", ".join(
+            f"{row} for {n}" for n, row in zip(self.sizes, rows, strict=True)
+        )
+        raise self._refuse(f"{where} takes a number that is no a·n + b: {told}")
+
+    def name(self, base: str) -> str:
+        """A name that no other value has: "relu", "relu_2"."""
+        name, count = base, 1
+        while name in self.names:
+            count += 1
+            name = f"{base}_{count}"
+        self.names.add(name)
+        return name
+
+    def _value(self, rows: list[Recorded], where: str) -> Value:
+        first = rows[0].origin
+        if any(type(row) is not Recorded for row in rows):
+            raise self._refuse(f"{where} takes a tensor for some batch sizes only")
+        if first[0] == "constant":
+            return self._constant(rows, where)
+        if any(row.origin != first for row in rows):
+            raise self._refuse(f"{where} takes another value in a larger batch")
+        if first[0] == "input":
+            return self.inputs[first[1]]
+        return self.results[first[1], first[2]]
+
+    def _constant(self, rows: list[Recorded], where: str) -> Value:
+        if any(row.origin[0] != "constant" for row in rows):
+            raise self._refuse(f"{where} takes another value in a larger batch")
+        key = tuple([row.origin[1] for row in rows])
+        known = self.constants.get(key)
+        if known is None:
+            arrays = [row.array for row in rows]
+            known = self._known(rows[0]) or self._made(arrays, rows[0], where)
+            self.constants[key] = known
+        return known
+
+    def _known(self, row: Recorded) -> Value | None:
+        """A parameter or buffer of a model."""
+        named = row.recording.named.get(id(row.array))
+        if named is None:
+            return None
+        path, kind, _ = named
+        self.names.add(path)
+        return self._hold(Value(path, kind, row.dtype, tuple(row.shape)), row.array)
+
+    def _made(self, arrays: list[Any], row: Recorded, where: str) -> Value:
+        """Any other constant: as it is, or stretched, or counted up to the size."""
+        first = arrays[0]
+        to_numpy = row.recording.backend.to_numpy  # type: ignore[union-attr]
+        plain = [np.asarray(to_numpy(array)) for array in arrays]
+        if all(_same_array(array, plain[0]) for array in plain):
+            value = Value(self.name("constant"), "constant", first.dtype, first.shape)
+            return self._hold(value, first)
+        shape = self.alike([tuple(array.shape) for array in plain], where)
+        dims = [i for i, size in enumerate(shape) if type(size) is Dim]
+        start = list(plain)
+        for dim in dims:
+            start = [np.take(array, [0], dim) for array in start]
+        if dims and all(_same_array(array, start[0]) for array in start):
+            whole = zip(plain, start, strict=True)
+            if all(np.array_equal(a, np.broadcast_to(s, a.shape)) for a, s in whole):
+                return self._stretched(start[0], shape, first)
+        if len(shape) == 1 and dims and first.dtype.kind in "iu":
+            steps = {int(d) for array in plain for d in np.diff(array)}
+            begin = {int(array[0]) for array in plain}
+            if len(steps) == 1 and len(begin) == 1:
+                return self._counted(begin.pop(), steps.pop(), shape, first)
+        raise self._refuse(f"{where} takes a tensor that Python made for the batch")
+
+    def _hold(self, value: Value, array: Any) -> Value:
+        self.arrays[value] = array
+        return value
+
+    def _stretched(self, start: np.ndarray, shape: Any, like: Any) -> Value:
+        """A constant whose rows are alike: one row, and a step that stretches it."""
+        one = Value(self.name("constant"), "constant", like.dtype, start.shape)
+        self._hold(one, self._at_home(start))
+        return self._step("expand", ops.expand, one, {"shape": shape}, shape)
+
+    def _counted(self, begin: int, by: int, shape: Any, like: Any) -> Value:
+        """begin, begin + by, …: sums of many `by`, so that its length may follow n."""
+        by_one = np.full((1,), by, like.dtype)
+        many = self._stretched(by_one, shape, like)
+        sums = self._step("cumsum", ops.cumsum, many, {"dim": 0}, shape)
+        if begin == by:
+            return sums
+        shift = Value(self.name("constant"), "constant", like.dtype, (1,))
+        self._hold(shift, self._at_home(np.full((1,), begin - by, like.dtype)))
+        return self._step("arange", ops.add, sums, {}, shape, shift)
+
+    def _at_home(self, array: np.ndarray) -> Any:
+        return self.recordings[0].backend.from_numpy(array)  # type: ignore[union-attr]
+
+    def _step(
+        self, name: str, op: Any, x: Value, attrs: Any, shape: Any, *more: Value
+    ) -> Value:
+        made = Value(self.name(name), "result", x.dtype, shape)
+        step = Step(op, (x, *more), attrs, (made,), self.path, self.seen_at)
+        self.steps.append(step)
+        return made
+
+    def _refuse(self, what: str) -> GraphError:
+        facts: list[Fact] = where_facts(self.seen_at, self.path)
+        return GraphError("capture", what, facts, FIXED)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    try:
+        return type(a) is type(b) and (a is b or bool(a == b) or (a != a and b != b))
+    except (TypeError, ValueError):
+        return False
+
+
+def _same_array(a: np.ndarray, b: np.ndarray) -> bool:
+    floats = a.dtype.kind in "fc"
+    return a.shape == b.shape and np.array_equal(a, b, equal_nan=floats)

@@ -1,0 +1,629 @@
+"""capture: what a program is made of, and what cannot become one."""
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+from burnbook import nn, ops
+from burnbook.backend import Autodiff, Counting, Numpy
+from burnbook.core.errors import ArgumentError, GraphError, RecordError, ShapeError
+from burnbook.core.rng import Stream, use_stream
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.module import Module, Param
+from burnbook.program import Dim, Program, capture, resolved
+from burnbook.tensor import Distribution, Tensor
+from tests.support.cases import cases
+
+DEVICE = Numpy()
+AD = Autodiff(DEVICE)
+
+
+def drawn(*shape, device=DEVICE, seed=0):
+    array = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return Tensor.from_numpy(array, device)
+
+
+class Mlp(Module):
+    first: nn.Linear
+    second: nn.Linear
+    activation: nn.Relu
+
+    def forward(self, x):
+        x = self.activation.forward(self.first.forward(x))
+        return self.second.forward(x).softmax(1)
+
+    @classmethod
+    def make(cls, device=DEVICE, seed=1):
+        with use_stream(Stream(seed)):
+            first = nn.LinearConfig(4, 6).init(device)
+            made = cls(first, nn.LinearConfig(6, 3).init(device), nn.Relu())
+            for _, param in made.named_params():
+                param.val()
+        return made
+
+
+def names(program):
+    return [step.op.name for step in program.steps]
+
+
+# What a program says
+
+
+LISTING = """\
+Mlp(x [n, 4] f32):
+  first.weight [4, 6] f32                                                   # parameter
+  first.bias [6] f32                                                        # parameter
+  second.weight [6, 3] f32                                                  # parameter
+  second.bias [3] f32                                                       # parameter
+  first.linear [n, 6] = linear(x, first.weight, first.bias)                 # Mlp.first, mlp.py:1
+  activation.relu [n, 6] = relu(first.linear)                               # Mlp.activation, mlp.py:1
+  second.linear [n, 3] = linear(activation.relu, second.weight, second.bias)  # Mlp.second, mlp.py:1
+  softmax [n, 3] = softmax(second.linear, dim=1)                            # Mlp, mlp.py:1
+  return softmax"""  # noqa: E501 - as it is printed
+
+
+def test_a_program_is_listed_with_shapes_modules_and_lines():
+    text = str(capture(Mlp.make(), drawn(2, 4)))
+    assert re.sub(r"test_capture\.py:\d+", "mlp.py:1", text) == LISTING
+
+
+def test_a_step_knows_the_users_line():
+    program = capture(Mlp.make(), drawn(2, 4))
+    assert program.steps[0].line.text == (
+        "x = self.activation.forward(self.first.forward(x))"
+    )
+    assert program.steps[-1].line.text.startswith("return self.second")
+    assert program.steps[0].path == "Mlp.first"
+
+
+def test_ops_are_the_declared_ones():
+    program = capture(Mlp.make(), drawn(2, 4))
+    assert [step.op for step in program.steps] == [
+        *(ops.linear, ops.relu, ops.linear, ops.softmax)
+    ]
+
+
+def test_names_of_values_are_unique():
+    def four(x):
+        return x.exp().exp().exp() + x.exp()
+
+    program = capture(four, drawn(2))
+    found = [value.name for value in program.values]
+    assert found == ["x", "exp", "exp_2", "exp_3", "exp_4", "add"]
+
+
+def test_an_input_called_as_an_op_does_not_take_its_name():
+    program = capture(lambda relu: relu.relu(), drawn(2))
+    assert [value.name for value in program.values] == ["relu", "relu_2"]
+
+
+def test_how_often_a_value_is_used():
+    program = capture(lambda x: x * x + x.exp(), drawn(2))
+    (x,) = program.inputs
+    assert program.uses[x] == 2
+    assert program.uses[program.outputs[0]] == 1
+
+
+# Constants
+
+
+def test_parameters_have_their_module_path_and_share_their_array():
+    model = Mlp.make()
+    program = capture(model, drawn(2, 4))
+    assert list(program.parameters) == [
+        *("first.weight", "first.bias", "second.weight", "second.bias")
+    ]
+    assert program.parameters["first.weight"] is model.first.weight.val().value
+
+
+class Tied(Module):
+    here: Param
+    there: Param
+
+    def forward(self, x):
+        return x @ self.here.val() + x @ self.there.val()
+
+
+def test_a_shared_parameter_is_one_constant():
+    param = Param.from_tensor(drawn(3, 3))
+    program = capture(Tied(param, param), drawn(2, 3))
+    assert [value.name for value in program.constants] == ["here"]
+
+
+def test_running_statistics_are_buffers():
+    program = capture(nn.BatchNormConfig(3).init(DEVICE), drawn(2, 3, 4, 4))
+    kinds = {value.name: value.kind for value in program.constants}
+    assert kinds == {
+        "gamma": "parameter",
+        "beta": "parameter",
+        "running_mean": "buffer",
+        "running_var": "buffer",
+    }
+
+
+def test_other_tensors_are_constants_each_once():
+    shift = drawn(4, seed=1)
+    program = capture(lambda x: x + shift.unsqueeze() * shift.unsqueeze(), drawn(2, 4))
+    assert [(v.name, v.kind) for v in program.constants] == [("constant", "constant")]
+
+
+def test_a_function_finds_the_models_that_it_uses():
+    model = Mlp.make()
+    program = capture(lambda x: model.forward(x).log(), drawn(2, 4))
+    assert "first.weight" in program.parameters
+
+
+def test_several_models_have_the_names_of_their_variables():
+    one, two = nn.LinearConfig(4, 4).init(DEVICE), nn.LinearConfig(4, 4).init(DEVICE)
+    program = capture(lambda x: two.forward(one.forward(x)), drawn(2, 4))
+    assert set(program.parameters) == {
+        *("one.weight", "one.bias", "two.weight", "two.bias")
+    }
+
+
+def test_a_method_and_a_partial_function_find_theirs():
+    model = Mlp.make()
+    for function in (model.forward, functools.partial(Mlp.forward, model)):
+        assert "second.bias" in capture(function, drawn(2, 4)).parameters
+
+
+# The batch
+
+
+def test_sizes_follow_the_batch():
+    program = capture(lambda x: x.reshape([-1, 2]), drawn(2, 6))
+    assert program.inputs[0].shape == (Dim(1), 6)
+    assert program.outputs[0].shape == (Dim(3), 2)
+    assert str(program.steps[0]) == "reshape [n*3, 2] = reshape(x, shape=(n*3, 2))"
+
+
+def test_a_size_may_have_a_constant_part():
+    extra = drawn(1, 3, seed=1)
+    program = capture(lambda x: Tensor.cat([extra, x, x], 0), drawn(2, 3))
+    assert str(program.outputs[0]) == "cat [n*2 + 1, 3] f32"
+    assert program.run(np.zeros((5, 3), np.float32))[0].shape == (11, 3)
+
+
+def test_attributes_follow_the_batch():
+    program = capture(lambda x: x.reshape([x.dims()[0] * 3, 2]), drawn(2, 6))
+    attrs = program.steps[0].attrs
+    assert attrs == {"shape": (Dim(3), 2)}
+    assert resolved(attrs, 7) == {"shape": (21, 2)}
+
+
+def test_numbers_follow_the_batch():
+    program = capture(lambda x: x.sum_dim(0) / x.dims()[0], drawn(2, 3))
+    x = np.ones((7, 3), np.float32)
+    np.testing.assert_array_equal(program.run(x)[0], np.ones((1, 3)))
+
+
+def test_another_dim_may_be_the_batch():
+    lstm = nn.LstmConfig(3, 4, True).with_batch_first(False).init(DEVICE)
+    program = capture(lambda x: lstm.forward(x, None)[0], drawn(5, 2, 3), batch=1)
+    assert program.inputs[0].shape == (5, Dim(1), 3)
+    x = drawn(5, 4, 3, seed=2)
+    assert program.check(lambda x: lstm.forward(x, None)[0], x).first_difference is None
+
+
+def test_no_dim_may_be_the_batch():
+    program = capture(lambda x: x * 2.0, drawn(2, 6), batch=None)
+    assert program.inputs[0].shape == (2, 6)
+    assert not program.has_batch
+    with pytest.raises(ShapeError, match="x has another shape"):
+        program.run(np.zeros((3, 6), np.float32))
+
+
+def test_each_input_may_say_what_its_batch_is():
+    program = capture(lambda x, y: x @ y, drawn(2, 2), drawn(2, 2), batch=(0, None))
+    assert program.outputs[0].shape == (Dim(1), 2)
+    assert program.inputs[1].shape == (2, 2)
+
+
+def test_inputs_of_another_length_are_fixed():
+    program = capture(lambda x, y: x @ y, drawn(5, 2), drawn(2, 3))
+    assert [str(value) for value in program.inputs] == ["x [n, 2] f32", "y [2, 3] f32"]
+
+
+def test_inputs_must_agree_about_the_batch():
+    program = capture(lambda x, y: x + y, drawn(2, 3), drawn(2, 3))
+    with pytest.raises(ShapeError, match="y has another shape"):
+        program.run(np.zeros((3, 3), np.float32), np.zeros((4, 3), np.float32))
+
+
+@cases(
+    "make",
+    lambda n: Tensor.zeros([n, 2]),
+    lambda n: Tensor.full([n, 2], 2.5),
+    lambda n: Tensor.arange(n).float().reshape([-1, 1]).expand([n, 2]),
+    lambda n: Tensor.arange(3, n + 3).float().reshape([-1, 1]).expand([n, 2]),
+    lambda n: Tensor.arange(2, 2 * n + 2, step=2).float().reshape([-1, 1]) * 1.0,
+    lambda n: Tensor.from_data([[1.0, 2.0]] * n),
+)
+def test_tensors_that_are_made_for_the_batch_follow_it(make):
+    def function(x):
+        return x + make(x.dims()[0])
+
+    program = capture(function, drawn(2, 2))
+    for size in (1, 2, 6):
+        x = drawn(size, 2, seed=3)
+        np.testing.assert_array_equal(
+            np.asarray(program(x)), np.asarray(x + make(size))
+        )
+
+
+def test_a_tensor_that_no_rule_explains_is_refused():
+    with pytest.raises(GraphError, match="a tensor that Python made") as caught:
+        capture(lambda x: Tensor.eye(x.dims()[0]) @ x, drawn(2, 2))
+    assert "Tensor.eye(x.dims()[0])" in str(caught.value)
+
+
+# What comes in and goes out
+
+
+def test_arguments_and_results_may_be_trees():
+    def function(pair, more):
+        x, y = pair
+        return {"sum": x + y, "more": [more["z"] * 2.0, (x,)]}
+
+    given = (drawn(2, 3), drawn(2, 3, seed=1)), {"z": drawn(2, 1)}
+    program = capture(function, *given)
+    assert [v.name for v in program.inputs] == ["pair.0", "pair.1", "more.z"]
+    made = program(*given)
+    assert set(made) == {"sum", "more"}
+    np.testing.assert_array_equal(made["more"][1][0], given[0][0])
+    np.testing.assert_array_equal(made["sum"], given[0][0] + given[0][1])
+
+
+def test_arguments_may_be_dataclasses():
+    layer = nn.MultiHeadAttentionConfig(4, 2).init(DEVICE)
+    x, memory = drawn(2, 3, 4), drawn(2, 5, 4)
+    mask = Tensor.from_data([[False, True, False, False, True]] * 2, DEVICE)
+    given = nn.MhaInput.new(x, memory, memory).mask_pad(mask)
+    program = capture(layer, given)
+    assert [v.name for v in program.inputs][:2] == ["input.query", "input.key"]
+    np.testing.assert_array_equal(program(given).context, layer.forward(given).context)
+
+
+def test_a_state_goes_in_and_comes_out():
+    layer = nn.LstmConfig(3, 4, True).init(DEVICE)
+    x = drawn(2, 5, 3)
+    _, state = layer.forward(x, None)
+    program = capture(layer, x, state)
+    names = [value.name for value in program.inputs]
+    assert names == [names[0], "state.cell", "state.hidden"]
+    made, wanted = program(x, state), layer.forward(x, state)
+    assert type(made[1]) is type(wanted[1])
+    np.testing.assert_array_equal(made[1].cell, wanted[1].cell)
+
+
+def test_a_model_may_return_its_input():
+    program = capture(nn.Identity(), drawn(2, 3))
+    assert program.steps == ()
+    assert program.outputs == program.inputs
+
+
+def test_inputs_may_be_unused():
+    program = capture(lambda x, y: x.exp(), drawn(2), drawn(2))
+    assert [value.name for value in program.inputs] == ["x", "y"]
+    assert program.uses[program.inputs[1]] == 0
+
+
+def test_the_same_tensor_twice_is_two_inputs():
+    x = drawn(2, 3)
+    program = capture(lambda a, b: a - b, x, x)
+    out = program.run(np.full((1, 3), 5.0, "f"), np.full((1, 3), 3.0, "f"))
+    np.testing.assert_array_equal(out[0], np.full((1, 3), 2.0))
+
+
+def test_the_same_output_twice_is_one_value():
+    def function(x):
+        y = x.exp()
+        return y, y
+
+    program = capture(function, drawn(2))
+    assert program.outputs[0] is program.outputs[1]
+
+
+def test_a_function_of_nothing_has_constants_only():
+    weight = drawn(2, 3)
+    program = capture(lambda: weight.exp())
+    assert program.inputs == ()
+    np.testing.assert_array_equal(program.run()[0], np.asarray(weight.exp()))
+    np.testing.assert_array_equal(program(), weight.exp())
+
+
+def test_a_constant_may_be_a_result():
+    weight = drawn(2, 3)
+    program = capture(lambda x: (x.exp(), weight), drawn(2))
+    assert program.outputs[1].kind == "constant"
+    np.testing.assert_array_equal(program(drawn(2))[1], weight)
+
+
+def test_arguments_that_are_no_tensors_stay_as_they_were():
+    program = capture(lambda x, power: x**power, drawn(2), 3)
+    np.testing.assert_allclose(program.run(np.float32([2.0]))[0], [8.0])
+
+
+def test_whole_numbers_and_truth_values_go_through():
+    program = capture(lambda x: (x * 2, x.greater_elem(1)), Tensor.from_ints([1, 2]))
+    assert [v.dtype_name for v in program.outputs] == ["i64", "bool"]
+    made = program(Tensor.from_ints([1, 2, 3]))
+    assert np.asarray(made[1]).tolist() == [False, True, True]
+
+
+# Where it runs
+
+
+def test_a_model_on_autodiff_is_captured_below_it():
+    model = ModelConfig(10, 16).init(AD)
+    program = capture(model, drawn(2, 28, 28, device=AD))
+    assert program.backend is DEVICE
+    assert "dropout" not in names(program)
+    x = drawn(3, 28, 28)
+    np.testing.assert_array_equal(program(x), model.valid().forward(x))
+
+
+def test_gradients_flow_through_a_program():
+    program = capture(Mlp.make(), drawn(2, 4))
+    x, y = (drawn(3, 4, device=AD).require_grad() for _ in range(2))
+    one = x.grad(program(x).square().sum().backward())
+    other = y.grad(Mlp.make(AD).forward(y).square().sum().backward())
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_program_runs_on_another_backend():
+    program = capture(Mlp.make(), drawn(2, 4))
+    counting = Counting(DEVICE)
+    program.run(np.zeros((2, 4), np.float32), backend=counting)
+    assert counting.counts == {"linear": 2, "relu": 1, "softmax": 1}
+    double = program.run(np.zeros((2, 4)), backend=Numpy(float="f64"))
+    assert double[0].dtype == np.float64
+
+
+def test_every_run_is_alike_after_a_capture():
+    model = Mlp.make()
+    before = dict(vars(DEVICE)), dict(vars(AD))
+    capture(model, drawn(2, 4))
+    with pytest.raises(GraphError):
+        capture(lambda x: x * float(x.sum()), drawn(2, 4))
+    assert (dict(vars(DEVICE)), dict(vars(AD))) == before
+    assert type(model.forward(drawn(2, 4)).value) is np.ndarray
+
+
+def test_a_capture_inside_a_capture_is_refused():
+    with pytest.raises(GraphError, match="a capture is running"):
+        capture(lambda x: capture(lambda y: y.exp(), x)(x), drawn(2))
+
+
+# What cannot become a program
+
+
+def by_truth(x):
+    if x.sum() > 0.0:
+        return x
+    return -x
+
+
+def by_text(x):
+    assert f"{x}"
+    return x
+
+
+def by_export(x):
+    return Tensor.from_numpy(np.asarray(x) + 1)
+
+
+@cases(
+    "function named line",
+    (by_truth, "a truth value", "if x.sum() > 0.0:"),
+    (lambda x: x * x.sum().into_scalar(), "into_scalar()", "x.sum().into_scalar()"),
+    (lambda x: Tensor.from_data(x.to_data()), "to_data()", "x.to_data()"),
+    (lambda x: x * float(x.sum()), "float(…)", "float(x.sum())"),
+    (lambda x: x.narrow(0, int(x.sum()), 1), "int(…)", "int(x.sum())"),
+    (by_text, "a formatted text", 'assert f"{x}"'),
+    (lambda x: (print(x), x)[1], "print(…) or str(…)", "print(x)"),
+    (by_export, "NumPy", "np.asarray(x) + 1"),
+    (lambda x: x[x.greater_elem(0.5)], "argwhere", "x[x.greater_elem(0.5)]"),
+    ids=str,
+)
+def test_python_that_looks_at_elements_is_refused(function, named, line):
+    with pytest.raises(GraphError) as caught:
+        capture(function, drawn(2, 3))
+    text = str(caught.value)
+    assert "capture: " in text
+    assert "depend" in text
+    assert named in text
+    assert line in text
+    assert "test_capture.py:" in text
+
+
+def test_looking_inside_a_layer_names_the_layer():
+    class Gate(Module):
+        def forward(self, x):
+            return x if bool(x.sum() > 0.0) else -x
+
+    class Outer(Module):
+        gate: Gate
+
+        def forward(self, x):
+            return self.gate.forward(x)
+
+    with pytest.raises(GraphError) as caught:
+        capture(Outer(Gate()), drawn(2, 3))
+    assert dict(caught.value.facts)["module"] == "Outer.gate"
+
+
+def test_looking_at_what_no_input_reaches_is_fine():
+    weight = Tensor.from_floats([3.0])
+    program = capture(lambda x: x * float(weight.sum()), drawn(2))
+    np.testing.assert_array_equal(program.run(np.float32([2.0]))[0], [6.0])
+
+
+def by_size(x):
+    return x.exp() if x.dims()[0] > 2 else x.log()
+
+
+@cases(
+    "function line",
+    (by_size, "return x.exp() if"),
+    (lambda x: x * (1.0 / x.dims()[0]), "1.0 / x.dims()[0]"),
+    (lambda x: x * 2.0 ** x.dims()[0], "2.0 ** x.dims()[0]"),
+    (lambda x: Tensor.stack([row * 2.0 for row in x], 0), "for row in x"),
+    ids=str,
+)
+def test_what_no_size_explains_is_refused(function, line):
+    with pytest.raises(GraphError) as caught:
+        capture(function, drawn(2, 3))
+    assert line in str(caught.value)
+    assert "batch=None" in str(caught.value)
+    assert isinstance(capture(function, drawn(2, 3), batch=None), Program)
+
+
+def test_a_function_of_one_batch_size_says_so():
+    with pytest.raises(GraphError, match="a batch of 3 fails"):
+        capture(lambda x: x.reshape([2, 3]), drawn(2, 3))
+
+
+def test_random_numbers_would_be_frozen():
+    with pytest.raises(GraphError, match="random numbers are drawn here") as caught:
+        capture(lambda x: x + Tensor.random([3], Distribution.Default), drawn(3))
+    assert "Tensor.random" in str(caught.value)
+
+
+def test_keys_make_new_random_numbers_in_each_run():
+    dropout = nn.DropoutConfig(0.5).init()
+    x = drawn(4, 50, device=AD)
+    program = capture(lambda x: dropout.forward(x), x, keys=True)
+    assert [str(key) for key in program.keys] == ["key [2] key"]
+    ones = np.ones((4, 50), np.float32)
+    one, other = program.run(ones)[0], program.run(ones)[0]
+    assert (one != other).any()
+    again = [program.run(ones, keys=[(3, 4)])[0] for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+
+
+@cases(
+    "call words",
+    (lambda: capture(3, drawn(2)), "int is neither a model nor a function"),
+    (lambda: capture(Mlp.make(), drawn(2, 4), method="go"), "no method 'go'"),
+    (lambda: capture(lambda x, y: x, drawn(2)), "cannot be called with 1 examples"),
+    (lambda: capture(lambda x: x, drawn(0, 2)), "no rows"),
+    (lambda: capture(lambda x: x, drawn(2), batch=3), "dim 3 does not exist"),
+    (lambda: capture(lambda x: x, drawn(2), batch=(0, 0)), "2 dims for 1 tensors"),
+)
+def test_wrong_calls_are_explained(call, words):
+    with pytest.raises(ArgumentError, match=words):
+        call()
+
+
+def test_a_call_with_too_few_tensors_is_explained():
+    program = capture(lambda x, y: x + y, drawn(2), drawn(2))
+    with pytest.raises(ArgumentError, match="it takes 2 tensors, and 1 came"):
+        program(drawn(2))
+    with pytest.raises(ArgumentError, match="it takes 2 inputs, and 1 came"):
+        program.run(np.zeros(2))
+
+
+def test_a_tensor_of_another_kind_is_explained():
+    program = capture(lambda x: x.exp(), drawn(2))
+    with pytest.raises(ArgumentError, match="x is Int"):
+        program(Tensor.from_ints([1]))
+
+
+# Newer weights
+
+
+def test_newer_weights_come_from_a_model_a_record_or_a_dict():
+    program = capture(Mlp.make(), drawn(2, 4))
+    newer = Mlp.make(seed=2)
+    x = drawn(3, 4)
+    wanted = np.asarray(newer.forward(x))
+    assert (np.asarray(program(x)) != wanted).any()
+    arrays = {path: np.asarray(p.val()) for path, p in newer.named_params()}
+    for source in (newer, newer.into_record(), arrays, Mlp.make(AD, seed=2)):
+        np.testing.assert_array_equal(program.with_constants(source)(x), wanted)
+
+
+def test_weights_that_do_not_fit_are_refused():
+    program = capture(Mlp.make(), drawn(2, 4))
+    with pytest.raises(RecordError, match="do not fit") as caught:
+        program.with_constants({"first.weight": np.zeros((4, 5))})
+    assert "first.weight: [4, 5], not [4, 6]" in str(caught.value)
+    with pytest.raises(RecordError, match="nothing has a name of the program"):
+        program.with_constants({"weight": np.zeros(3)})
+
+
+class Scaled(Module):
+    factor: Param
+
+    def forward(self, x):
+        return x * self.factor.val().into_scalar()
+
+
+def test_a_weight_that_python_looked_at_stays_as_it_is():
+    program = capture(Scaled(Param.from_tensor(drawn(1))), drawn(2))
+    with pytest.raises(RecordError, match="do not fit"):
+        program.with_constants({"factor": np.float32([7.0])})
+
+
+# Whole models
+
+
+def sequence(model, *given):
+    return model.forward(nn.TransformerEncoderInput.new(*given))
+
+
+def test_a_transformer_is_captured():
+    config = nn.TransformerEncoderConfig(8, 16, 2, 2).with_norm_first(True)
+    model = config.init(AD)
+    valid = model.valid()
+    program = capture(lambda x: sequence(valid, x), drawn(2, 5, 8))
+    assert not [v for v in program.constants if v.kind == "constant"]
+    assert (
+        program.check(lambda x: sequence(valid, x), drawn(7, 5, 8)).first_difference
+        is None
+    )
+
+
+def test_a_sentence_classifier_is_captured():
+    class Classifier(Module):
+        words: nn.Embedding
+        reader: nn.Gru
+        out: nn.Linear
+
+        def forward(self, tokens):
+            read = self.reader.forward(self.words.forward(tokens), None)
+            return self.out.forward(read[:, -1].flatten(1, -1))
+
+    model = Classifier(
+        nn.EmbeddingConfig(11, 4).init(DEVICE),
+        nn.GruConfig(4, 5, True).init(DEVICE),
+        nn.LinearConfig(5, 2).init(DEVICE),
+    )
+    tokens = Tensor.from_ints(np.arange(18).reshape(3, 6) % 11, DEVICE)
+    program = capture(model, tokens)
+    more = Tensor.from_ints(np.arange(48).reshape(8, 6) % 11, DEVICE)
+    assert program.check(model, more).first_difference is None
+
+
+def test_attention_weights_must_be_asked_for():
+    layer = nn.MultiHeadAttentionConfig(4, 2).init(DEVICE)
+    given = nn.MhaInput.self_attn(drawn(2, 3, 4))
+    made = capture(layer, given)(given)
+    with pytest.raises(GraphError, match="what was asked for when it was captured"):
+        _ = made.weights
+    program = capture(lambda x: layer.forward(x).weights, given)
+    np.testing.assert_array_equal(program(given), layer.forward(given).weights)
+
+
+@cases(
+    "result words",
+    (object(), "the result holds object"),
+    ([1, {"x": object()}], "object at 1.x"),
+    (None, "no tensor comes out"),
+)
+def test_what_comes_out_is_tensors(result, words):
+    with pytest.raises(GraphError, match=words):
+        capture(lambda x: result, drawn(2))
