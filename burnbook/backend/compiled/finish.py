@@ -7,7 +7,7 @@ Measured by captured inference, of tests/bench.
 """
 
 from burnbook.backend.compiled.pool_planes import average_plane, largest_plane
-from burnbook.backend.compiled.runtime.jit import part
+from burnbook.backend.compiled.runtime.jit import kernel_code, part
 from burnbook.backend.compiled.runtime.simd import LANES, load, rectify, store
 from burnbook.backend.compiled.runtime.vector_math import (
     HALF,
@@ -36,6 +36,12 @@ def activate(x, start, stop, which):
     elif which == 4:
         for i in range(some.size):
             some[i] = sigmoid_of(some[i])
+
+
+@kernel_code("void(f4[::1], i8, i8, i8)")
+def activate_some(x, which, start, stop):
+    """The same as a kernel."""
+    activate(x, start, stop, which)
 
 
 @part

@@ -1,0 +1,85 @@
+"""What is done to a program before it is planned: folding, fusing, leaving out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from burnbook.backend.base import Backend
+from burnbook.program.compiler.fusion import FusionRule, fused_steps
+from burnbook.program.sizes import Dim, mapped
+from burnbook.program.values import Step, Value
+
+
+class Captured(Protocol):
+    """What is asked of a program."""
+
+    steps: tuple[Step, ...]
+    outputs: tuple[Value, ...]
+    constants: Mapping[Value, Any]
+    backend: Backend
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The steps that are left of a program, and its constants with those made of them.
+
+    folded: how many steps gave constants; unused: how many nobody wanted.
+    """
+
+    steps: tuple[Step, ...]
+    constants: Mapping[Value, Any]
+    folded: int
+    unused: int
+
+
+def lower(program: Captured, rules: Sequence[FusionRule]) -> Lowered:
+    """Fold constants, leave out what no output needs, and fuse."""
+    steps, constants = folded(program)
+    wanted = used_steps(steps, program.outputs)
+    fused = fused_steps(wanted, program.outputs, rules)
+    counts = len(program.steps) - len(steps), len(steps) - len(wanted)
+    return Lowered(tuple(fused), constants, *counts)
+
+
+def folded(program: Captured) -> tuple[list[Step], dict[Value, Any]]:
+    """The steps that need an input or the batch size, and the results of the others."""
+    constants: dict[Value, Any] = dict(program.constants)
+    kept: list[Step] = []
+    for step in program.steps:
+        if not _is_fixed(step, constants):
+            kept.append(step)
+            continue
+
+        def put(leaf: Any) -> Any:
+            return constants[leaf] if type(leaf) is Value else leaf
+
+        found = program.backend.run(
+            step.op, mapped(step.inputs, put), mapped(step.attrs, put)
+        )
+        results = found if step.is_tuple else (found,)
+        for value, array in zip(step.outputs, results, strict=True):
+            if value is not None:
+                constants[value] = array
+    return kept, constants
+
+
+def _is_fixed(step: Step, constants: Mapping[Value, Any]) -> bool:
+    """Whether a step gives the same in every run."""
+    leaves: list[Any] = []
+    mapped(step.inputs, leaves.append)
+    mapped(step.attrs, leaves.append)
+    return not any(
+        type(leaf) is Dim or (type(leaf) is Value and leaf not in constants)
+        for leaf in leaves
+    )
+
+
+def used_steps(steps: Sequence[Step], outputs: Iterable[Value]) -> list[Step]:
+    """The steps that some output needs."""
+    needed = set(outputs)
+    kept: list[Step] = []
+    for step in reversed(steps):
+        if needed.intersection(v for v in step.outputs if v is not None):
+            needed.update(step.values)
+            kept.append(step)
+    return kept[::-1]
