@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 from burnbook.config import ConfigEnum, holding
+from burnbook.core.arrays import has_no_elements
 from burnbook.core.errors import ConfigError
-from burnbook.ops.lbfgs import length
-from burnbook.tensor import Tensor
+from burnbook.ops.lbfgs import clip_scale, length
+from burnbook.tensor import Tensor, apply
 
 TINY = 1e-6  # added to the global norm before dividing, as PyTorch does
 
@@ -109,6 +110,8 @@ class GradientClipping:
                 "the global norm is that of all gradients, and this is one",
                 cure="clip_gradients(grads) with GradientsParams, or by_norm(…)",
             )
+        if has_no_elements(grad.value):
+            return scaled(grad, _scale([grad], threshold, 0.0))
         norm = global_norm([grad])
         return grad * (threshold / norm) if norm > threshold else grad
 
@@ -136,18 +139,35 @@ class GradientClipping:
         scale = self.scale_of(found.values())
         if scale is None:
             return made(found)
-        return made({name: grad * scale for name, grad in found.items()})
+        return made({name: scaled(grad, scale) for name, grad in found.items()})
 
-    def scale_of(self, grads: Iterable[Tensor]) -> float | None:
+    def scale_of(self, grads: Iterable[Tensor]) -> float | Tensor | None:
         """What all gradients are multiplied by; None where they stay as they are.
 
-        min(1, t / (n + 10⁻⁶)) for the norm n of them all: PyTorch's formula.
+        min(1, t / (n + 10⁻⁶)) for the norm n of them all: PyTorch's formula. It is a
+        tensor [1] where a step is captured, which has another norm in each run.
         """
+        grads = list(grads)
+        if any(has_no_elements(grad.value) for grad in grads):
+            return _scale(grads, self.config.values[0], TINY)
         scale = self.config.values[0] / (global_norm(grads) + TINY)
         return None if scale >= 1.0 else scale
 
     def __repr__(self) -> str:
         return f"GradientClipping({self.config!r})"
+
+
+def scaled(grad: Tensor, scale: float | Tensor) -> Tensor:
+    """A gradient times what `scale_of` gives."""
+    if isinstance(scale, Tensor):
+        scale = scale.reshape([1] * grad.rank)
+    return grad * scale
+
+
+def _scale(grads: Iterable[Tensor], threshold: float, tiny: float) -> Tensor:
+    """What gradients are multiplied by, as a tensor [1]."""
+    parts = [apply(length, grad) for grad in grads]
+    return apply(clip_scale, *parts, threshold=threshold, tiny=tiny)
 
 
 def global_norm(grads: Iterable[Tensor]) -> float:

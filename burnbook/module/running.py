@@ -106,6 +106,12 @@ class RunningState(Param):
         with _LOCK:
             self._waiting[threading.get_ident()] = leaf(value, required=False)
 
+    def swap(self, value: Tensor) -> Tensor:
+        """Put a value in the place of the one that is there, which is given back."""
+        old = self.val()
+        self._value = value
+        return old
+
     def derive(
         self,
         change: Callable[[Tensor, Backend], Tensor],

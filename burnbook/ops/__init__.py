@@ -103,6 +103,7 @@ from burnbook.ops.interpolate import (
     interpolate_x as interpolate_x,
 )
 from burnbook.ops.lbfgs import (
+    clip_scale as clip_scale,
     lbfgs_direction as lbfgs_direction,
     length as length,
     newton_schulz as newton_schulz,

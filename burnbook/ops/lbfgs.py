@@ -4,10 +4,11 @@ L-BFGS guesses the curvature of the loss from its last steps; Muon turns the upd
 matrix into the nearest orthogonal matrix; clipping asks how long a gradient is.
 """
 
+import math
 from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace
-from burnbook.core.op import normal, op
+from burnbook.core.op import normal, op, positive
 
 
 def wide(xp: ArrayNamespace, x: Array) -> Any:
@@ -27,6 +28,31 @@ def length(xp: ArrayNamespace, x: Array) -> Array:
 
 
 length.examples(samples=[(normal(3, 4),), (normal(7),)])
+
+
+@op("F*>F", method=False)
+def clip_scale(
+    xp: ArrayNamespace, *lengths: Array, threshold: float, tiny: float = 0.0
+) -> Array:
+    """What vectors are multiplied by so that together they are no longer than t:
+    min(1, t / (n + tiny)), where n = √Σ length² is the length of them all.
+
+    Shapes: lengths [1] -> [1]
+    Why: it is computed in double precision, as Python's numbers are.
+    """
+    total = 0.0
+    for part in lengths:
+        total = math.hypot(total, float(part[0]))
+    scale = threshold / (total + tiny) if total + tiny else 1.0
+    return xp.asarray([1.0 if scale >= 1.0 else scale], dtype=lengths[0].dtype)
+
+
+clip_scale.examples(
+    samples=[
+        (positive(1), positive(1), {"threshold": 0.5, "tiny": 1e-6}),
+        (positive(1), {"threshold": 9.0}),
+    ]
+)
 
 
 @op("F>F", method=False)

@@ -8,6 +8,7 @@ import dataclasses
 import math
 
 from burnbook.core.errors import ConfigError
+from burnbook.core.formulas import deferred
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.optim.adaptor import OptimizerConfig
@@ -114,7 +115,7 @@ class Adafactor:
         time = 1
         if state is not None:
             time = state.time + 1
-            new = float(time) ** config.decay_rate
+            new = _newest(time, config.decay_rate)
             row = self._average(state.second_moment, row, new)
             if column is not None and state.column_second_moment is not None:
                 column = self._average(state.column_second_moment, column, new)
@@ -126,7 +127,7 @@ class Adafactor:
         update = update / bound
         if config.scale_parameter:
             update = update * _rms(w).clamp_min(as_f32(config.epsilon_2))
-        length = min(lr, 1.0 / math.sqrt(time)) if config.relative_step else lr
+        length = _length(lr, time) if config.relative_step else lr
         if self.decay:
             w = w * (1.0 - lr * self.decay)
         made = narrowed(w - update * length, tensor)
@@ -136,6 +137,18 @@ class Adafactor:
         """The average with its new part; never below what was added to every square."""
         made = widened(old) * (1.0 - share) + new * share
         return made.clamp_min(as_f32(self.config.epsilon_1))
+
+
+@deferred
+def _newest(time: int, rate: float) -> float:
+    """The share of what is new in a step."""
+    return float(time) ** rate
+
+
+@deferred
+def _length(lr: float, time: int) -> float:
+    """How long a step is at most."""
+    return min(lr, 1.0 / math.sqrt(time))
 
 
 def _rms(x: Tensor) -> Tensor:

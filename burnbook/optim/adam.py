@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.formulas import deferred
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.ops.optimizer_steps import adam_step, amsgrad_step
@@ -134,6 +135,7 @@ class AdaptiveMomentum:
         return attrs
 
 
+@deferred
 @functools.lru_cache(maxsize=64)
 def as_in_burn(beta_1: float, beta_2: float, time: int) -> tuple[float, float]:
     """What makes the corrections of a step those of Burn: factors of lr and epsilon.

@@ -21,7 +21,11 @@ from burnbook.core.errors import (
     UnknownNameError,
 )
 from burnbook.core.other_names import answers, tables, unknown
-from burnbook.grad_clipping.clipping import GradientClipping, GradientClippingConfig
+from burnbook.grad_clipping.clipping import (
+    GradientClipping,
+    GradientClippingConfig,
+    scaled,
+)
 from burnbook.module import Module, Param, ParamId
 from burnbook.module.reparameterization import no_member
 from burnbook.module.tree import params_of, rebuild
@@ -357,7 +361,7 @@ class _Step:
         self.grads, self.held = grads, held
         self.rows: dict[ParamId, tuple[Any, ...]] = {}  # see _row
         self.states: dict[ParamId, Held] = {}
-        self.scales: dict[int, float | None] = {}  # of each clipping by global norm
+        self.scales: dict[int, float | Tensor | None] = {}  # of each global clipping
         self.reused: list[ParamId] = []
         self.plain = Group(ParamGroup.all(), optim.optim, optim.grad_clipping)
         self.paths: dict[ParamId, str] = {}
@@ -467,7 +471,7 @@ class _Step:
         if not clipping.is_global:
             return clipping.clip_gradient(grad)
         scale = self.scales[id(clipping)]
-        return grad if scale is None else grad * scale
+        return grad if scale is None else scaled(grad, scale)
 
     def overwritten(self) -> dict[ParamId, Held]:
         """The states of a step that failed whose predecessors are gone."""

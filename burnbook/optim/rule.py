@@ -14,6 +14,7 @@ import numpy as np
 from burnbook.config import Config
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError
+from burnbook.core.formulas import deferred
 from burnbook.core.op import Op
 from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
@@ -154,6 +155,7 @@ def one_minus(beta: float) -> float:
     return float(np.float32(1) - np.float32(beta))
 
 
+@deferred
 def corrected(beta: float, time: int) -> float:
     """1 − betaᵗ, computed with 32 bits by repeated squares, as Rust's `powi` does.
 

@@ -49,4 +49,9 @@ from burnbook.program.sizes import (
     resolved as resolved,
     size_text as size_text,
 )
+from burnbook.program.training import (
+    Training as Training,
+    TrainingState as TrainingState,
+    capture_training as capture_training,
+)
 from burnbook.program.values import Line as Line, Step as Step, Value as Value

@@ -2,7 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -12,15 +13,19 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, GraphError
+from burnbook.core.formulas import Formula
 from burnbook.module import Module
 from burnbook.program.program import Program
 from burnbook.program.recording import Recorded, Recording, plain_backend
 from burnbook.program.sizes import Dim
 from burnbook.program.trees import (
     ARGUMENTS,
+    Named,
     Result,
+    kept,
     lowest,
     named_arrays,
+    running_states,
     tensors_of_result,
 )
 from burnbook.program.unify import FIXED, Unifier
@@ -79,50 +84,97 @@ def capture(
     backend = devices.pop() if devices else Numpy()
     plan = BatchPlan.of(batch, arguments.tensors)
     named = named_arrays(asked.modules)
-    recordings: list[Recording] = []
-    results: list[list[Recorded]] = []
-    template: Any = None
+    runs = Runs(plan, arguments, named)
+    states = running_states(asked.modules)
     for size in plan.sizes:
         recording = Recording(named, keys)
         given = arguments.recorded(recording, plan, size)
+        with runs.one(recording, backend, size), kept(states) as newest:
+            found = asked.function(*given)
+            moved = newest()
+        runs.add(recording, found, moved)
+    return runs.program(asked.name, backend)
+
+
+class Runs:
+    """The runs of one function with several batch sizes, which become a program."""
+
+    def __init__(self, plan: "BatchPlan", arguments: "Arguments", named: Named):
+        self.plan, self.arguments, self.named = plan, arguments, named
+        self.recordings: list[Recording] = []
+        self.results: list[list[Recorded]] = []
+        self.updates: list[list[tuple[Recorded, Recorded]]] = []
+        self.example: Any = None
+
+    @contextmanager
+    def one(self, recording: Recording, backend: Backend, size: int) -> Generator[None]:
+        """Write one run down; its error says that another size was what was wrong."""
         try:
             with recording.on(backend):
-                out = asked.function(*given)
+                yield
         except BurnbookError as error:
-            if error.where == "capture" or size == plan.given:
+            if error.where == "capture" or size == self.plan.given:
                 raise
             raise _one_size_only(error, size) from error
-        leaves = tensors_of_result(out)
-        found = [lowest(leaf.value) for leaf in leaves]
-        results.append(
-            [v if type(v) is Recorded else recording.constant(v) for v in found]
+
+    def add(
+        self,
+        recording: Recording,
+        result: Any,
+        updates: Sequence[tuple[Any, Any]] = (),
+    ) -> None:
+        """One run more: what it gave, and what took the place of what."""
+        tensors = tensors_of_result(result)
+        self.recordings.append(recording)
+        self.results.append([_seen(recording, lowest(t.value)) for t in tensors])
+        self.updates.append(
+            [(_seen(recording, old), _seen(recording, new)) for old, new in updates]
         )
-        recordings.append(recording)
-        template = out if template is None else template
-    inputs = arguments.values(plan)
-    names = {value.name for value in inputs} | {path for path, _, _ in named.values()}
-    made = Unifier(recordings, plan.sizes, inputs, names)
-    made.unify()
-    if len({len(row) for row in results}) > 1:
-        what = "the batch size decides how many tensors come out"
-        raise GraphError("capture", what, cure=FIXED)
-    made.seen_at, made.path = None, ""
-    outputs = [
-        made.alike(list(row), "the result") for row in zip(*results, strict=True)
-    ]
-    frozen = {name: line for r in recordings for name, line in r.frozen.items()}
-    return Program(
-        asked.name,
-        tuple(inputs),
-        tuple(made.steps),
-        tuple(outputs),
-        made.arrays,
-        backend,
-        tuple(made.keys),
-        arguments.tensors_of,
-        Result(template),
-        frozen,
-    )
+        self.example = result if self.example is None else self.example
+
+    def program(
+        self,
+        name: str,
+        backend: Backend,
+        numbers: Mapping[str, Formula | None] | None = None,
+    ) -> Program:
+        """What all runs have in common."""
+        inputs = self.arguments.values(self.plan)
+        names = {value.name for value in inputs}
+        names |= {path for path, _, _ in self.named.values()}
+        made = Unifier(self.recordings, self.plan.sizes, inputs, names)
+        made.unify()
+        if len({len(row) for row in self.results}) > 1:
+            what = "the batch size decides how many tensors come out"
+            raise GraphError("capture", what, cure=FIXED)
+        made.seen_at, made.path = None, ""
+        rows = zip(*self.results, strict=True)
+        outputs = [made.alike(list(row), "the result") for row in rows]
+        updates = [
+            tuple(
+                [made.alike(list(half), "an update") for half in zip(*row, strict=True)]
+            )
+            for row in zip(*self.updates, strict=True)
+        ]
+        frozen = {n: held for r in self.recordings for n, held in r.frozen.items()}
+        return Program(
+            name,
+            tuple(inputs),
+            tuple(made.steps),
+            (*outputs, *[new for _, new in updates]),
+            made.arrays,
+            backend,
+            tuple(made.keys),
+            self.arguments.tensors_of,
+            Result(self.example),
+            tuple(updates),
+            numbers or {},
+            frozen,
+        )
+
+
+def _seen(recording: Recording, value: Any) -> Recorded:
+    return value if type(value) is Recorded else recording.constant(value)
 
 
 @dataclass(frozen=True)

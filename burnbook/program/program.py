@@ -3,7 +3,7 @@
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +11,10 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.core.dtypes import kind_of
 from burnbook.core.errors import ArgumentError, RecordError, ShapeError
+from burnbook.core.formulas import Formula
 from burnbook.module import Module
 from burnbook.program.recording import plain_backend
+from burnbook.program.simplify import flops_of, simplified
 from burnbook.program.sizes import Dim, at, mapped, size_text
 from burnbook.program.trees import ARGUMENTS, arrays_of_record, held_arrays
 from burnbook.program.values import Step, Value
@@ -29,7 +31,10 @@ class Program:
     earlier steps. outputs: the Values that a run gives; among them may be inputs and
     constants. constants: the array of each parameter, buffer and other tensor that was
     there. keys: the keys of random numbers that a run draws. backend: where it was
-    captured. frozen: constants of which Python made numbers, with the line that did.
+    captured. updates: pairs of a value and what takes its place in the next run, as of
+    running statistics; the new ones are the last of `outputs`. numbers: Python numbers
+    that a run is given by name, and the formula of the next one where it has one.
+    frozen: constants of which Python made numbers, with the line that did.
     takes, gives: the trees of the arguments and of the result.
 
     `run` is the definition: whatever else runs or writes a program must agree with it.
@@ -44,12 +49,17 @@ class Program:
     keys: tuple[Value, ...] = ()
     takes: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]] | None = None
     gives: Callable[[tuple[Any, ...]], Any] | None = None
-    frozen: Mapping[str, Any] = None  # type: ignore[assignment] # see __post_init__
+    updates: tuple[tuple[Value, Value], ...] = ()
+    numbers: Mapping[str, Formula | None] = field(default_factory=dict[str, Any])
+    frozen: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _at_home: dict[Backend, dict[Value, Any]] = field(
+        default_factory=dict[Backend, dict[Value, Any]], init=False
+    )
 
-    def __post_init__(self) -> None:
-        if self.frozen is None:  # pyright: ignore[reportUnnecessaryComparison]
-            object.__setattr__(self, "frozen", {})
-        object.__setattr__(self, "_at_home", {})
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The outputs without the updates."""
+        return self.outputs[: len(self.outputs) - len(self.updates)]
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -105,11 +115,13 @@ class Program:
         *inputs: Any,
         backend: Backend | None = None,
         keys: Iterable[tuple[int, int]] | None = None,
+        numbers: Mapping[str, float] | None = None,
     ) -> tuple[Any, ...]:
         """Run step by step on raw values, by any backend: the values of the outputs.
 
         inputs: an array of the backend for each of `inputs`. backend: if none is given,
         where the program was captured. keys: of random numbers, else the next ones.
+        numbers: a number for each name in `numbers`.
 
         Example:
             >>> import numpy as np
@@ -125,11 +137,14 @@ class Program:
         given = iter(()) if keys is None else iter(keys)
         for value in self.keys:
             held[value] = backend.next_key() if keys is None else next(given)
+        given_numbers = self._numbers(numbers)
         last = self._last_uses
 
         def put(leaf: Any) -> Any:
             if type(leaf) is Value:
                 return held[leaf]
+            if type(leaf) is Formula:
+                return leaf(given_numbers)
             return at(leaf, n) if type(leaf) is Dim else leaf
 
         for number, step in enumerate(self.steps):
@@ -144,6 +159,16 @@ class Program:
                 del held[value]
         return tuple([held[value] for value in self.outputs])
 
+    def _numbers(self, given: Mapping[str, float] | None) -> Mapping[str, float]:
+        """The numbers of a run, of which none is missing."""
+        given = {} if given is None else given
+        missing = [name for name in self.numbers if name not in given]
+        if missing:
+            names = ", ".join(missing)
+            cure = f"numbers={{{missing[0]!r}: …}}"
+            raise ArgumentError(self.name, f"{names} is missing", cure=cure)
+        return given
+
     def __call__(self, *tensors: Any, **named: Any) -> Any:
         """Run on tensors: the arguments and the result of what was captured."""
         given = list(tensors) if self.takes is None else self.takes(tensors, named)
@@ -156,9 +181,10 @@ class Program:
                 what = f"{value.name} is {tensor.kind.__name__}"
                 raise ArgumentError(self.name, what, [("made for", str(value))])
         out = self.run(*[tensor.value for tensor in given], backend=backend)
+        out = out[: len(self.results)]
         made = tuple(
             Tensor(array, kind_of(value.dtype), backend, len(array.shape))
-            for value, array in zip(self.outputs, out, strict=True)
+            for value, array in zip(self.results, out, strict=True)
         )
         if self.gives is None:
             return made[0] if len(made) == 1 else made
@@ -180,7 +206,7 @@ class Program:
 
     def _constants_on(self, backend: Backend) -> dict[Value, Any]:
         """The constants where they are needed, moved there once."""
-        moved: dict[Backend, dict[Value, Any]] = self._at_home  # type: ignore[attr-defined]
+        moved = self._at_home
         found = moved.get(backend)
         if found is None:
             home = self.backend
@@ -221,7 +247,7 @@ class Program:
             ARGUMENTS.collect(run(*inputs), Tensor, []) for run in (self, call)
         )
         pairs: list[Pair] = []
-        for value, one, other in zip(self.outputs, made, wanted, strict=True):
+        for value, one, other in zip(self.results, made, wanted, strict=True):
             if one.dims() != other.dims():
                 shapes = f"shapes {list(one.dims())} and {list(other.dims())}"
                 pairs.append(Pair(value.name, None, shapes))
@@ -281,6 +307,41 @@ class Program:
             raise RecordError(self.name, "these values do not fit", problems)
         return replace(self, constants=made)
 
+    def simplify(self, constants: bool = False) -> Self:
+        """The same program without steps that nobody needs, or that stand twice.
+
+        constants: compute what follows from constants alone now, as the joined weights
+        of an Lstm. Those constants are new ones then, which `with_constants` does not
+        know.
+
+        Example:
+            >>> from burnbook.program import capture
+            >>> def function(x):
+            ...     x.log()
+            ...     return x.exp() * x.exp()
+            >>> program = capture(function, Tensor.ones([2]))
+            >>> [step.op.name for step in program.steps]
+            ['log', 'exp', 'exp', 'mul']
+            >>> [step.op.name for step in program.simplify().steps]
+            ['exp', 'mul']
+        """
+        return simplified(self, constants)
+
+    def flops(self, n: int = 1) -> int:
+        """The operations of one run with a batch of n, as `summary` counts them.
+
+        A gradient counts as twice its op: one product for each of two inputs.
+
+        Example:
+            >>> from burnbook.backend import Numpy
+            >>> from burnbook.nn import LinearConfig
+            >>> from burnbook.program import capture
+            >>> program = capture(LinearConfig(3, 2).init(Numpy()), Tensor.ones([4, 3]))
+            >>> program.flops(), program.flops(10)
+            (14, 140)
+        """
+        return sum(flops_of(step, n) for step in self.steps)
+
     def array(self, value: Value) -> np.ndarray:
         """A constant as a NumPy array."""
         return np.asarray(self.backend.to_numpy(self.constants[value]))
@@ -314,11 +375,15 @@ class Program:
             at += [str(step.line)] if lines and step.line is not None else []
             rows.append((str(step), ", ".join(at)))
         wide = min(max([len(text) for text, _ in rows], default=0), 72)
-        given = ", ".join(map(str, (*self.inputs, *self.keys)))
+        given = ", ".join(map(str, (*self.inputs, *self.numbers, *self.keys)))
         shown = [f"{self.name}({given}):"]
         shown += [
             f"  {text:<{wide}}  # {note}" if note else f"  {text}"
             for text, note in rows
         ]
-        shown.append(f"  return {', '.join(v.name for v in self.outputs)}")
+        shown += [f"  {old.name} ← {new.name}" for old, new in self.updates]
+        shown += [
+            f"  {n} ← {new}" for n, new in self.numbers.items() if new is not None
+        ]
+        shown.append(f"  return {', '.join(v.name for v in self.results)}")
         return "\n".join(row.rstrip() for row in shown)

@@ -27,7 +27,9 @@ from burnbook.backend.autodiff import Autodiff
 from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import Fact, GraphError
-from burnbook.program.sizes import Key, mapped
+from burnbook.core.formulas import Unknown, known
+from burnbook.core.op import BackwardOp
+from burnbook.program.sizes import Key, leaves as mapped_leaves, mapped
 from burnbook.program.values import Line
 
 BELOW = tuple(
@@ -105,7 +107,7 @@ class Recorded(NDArrayOperatorsMixin):
         return self.recording.run(ops.reshape, (self,), {"shape": sizes})
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        found = self.recording.known(self, "np.asarray")
+        found = self.recording.elements(self, "np.asarray")
         return np.array(found, dtype, copy=copy)
 
     def __array_ufunc__(
@@ -121,10 +123,12 @@ class Recorded(NDArrayOperatorsMixin):
     def _by_numpy(self, function: Any, given: Any, named: Any) -> Any:
         """The op that does the same; or the plain result, if no input is involved."""
         name = function.__name__
+        if name in OF_SHAPE:
+            return function(self.array, *given[1:], **(named or {}))
         op = SAME.get(name)
         if op is not None and not named and len(op.inputs) == len(given):
             return self.recording.run(op, tuple(given), {})
-        plain = [self.recording.known(v, f"np.{name}") for v in given]
+        plain = [self.recording.elements(v, f"np.{name}") for v in given]
         return function(*plain, **(named or {}))
 
 
@@ -137,6 +141,7 @@ SAME: dict[str, AnyOp] = {  # what library code does to arrays by itself, as ops
     "trunc": ops.trunc,
     "less": ops.lower,
 }
+OF_SHAPE = {"shape", "ndim", "size", "zeros_like", "ones_like", "empty_like"}
 SIZED_BY_ELEMENTS: tuple[AnyOp, ...] = (ops.argwhere,)
 
 
@@ -173,6 +178,7 @@ class Recording:
         self.frozen: dict[str, tuple[Any, Line | None]] = {}
         self.backend: Backend | None = None
         self._inside = False
+        self._taken_back: set[int] = set()  # steps whose gradient has been taken
         self._by_array: dict[int, Recorded] = {}
         self._plain: dict[str, Callable[..., Any]] = {}
         self._owner = threading.get_ident()
@@ -227,7 +233,7 @@ class Recording:
             if type(leaf) is Recorded:
                 found.append(leaf)
                 return leaf.array
-            return leaf
+            return known(leaf) if isinstance(leaf, Unknown) else leaf
 
         plain, plain_attrs = mapped(given, bare), mapped(named, bare)
         if op in SIZED_BY_ELEMENTS and any(value.from_input for value in found):
@@ -249,12 +255,35 @@ class Recording:
             for i, array in enumerate(outs)
         )
         path, line = running_modules(), user_line()
+        if isinstance(op, BackwardOp):
+            path, line = self._place_of_forward(op, given) or (path, line)
         is_tuple = type(out) is tuple
         step = RecordedStep(op, given, named, made, path, line, is_tuple)
         self.steps.append(step)
         return made if is_tuple else made[0]
 
-    def known(self, value: Any, asked: str | None = None) -> Any:
+    def _place_of_forward(
+        self, op: BackwardOp, given: tuple[Any, ...]
+    ) -> tuple[str, Line | None] | None:
+        """Module and line of the step that a gradient is of.
+
+        It is the newest one of this op that has the shape of the gradient, and all that
+        the gradient keeps of it; backward goes from the newest to the oldest.
+        """
+        kept = [value for value in given[1:] if type(value) is Recorded]
+        for number in range(len(self.steps) - 1, -1, -1):
+            step = self.steps[number]
+            if step.op is not op.source or number in self._taken_back:
+                continue
+            out = step.outputs[0]
+            own = (*mapped_leaves(step.inputs), *step.outputs)
+            fits = out is not None and out.shape == given[0].shape
+            if fits and all(any(value is one for one in own) for value in kept):
+                self._taken_back.add(number)
+                return step.path, step.line
+        return None
+
+    def elements(self, value: Any, asked: str | None = None) -> Any:
         """The array of a value that depends on no input; the others are refused."""
         if type(value) is not Recorded:
             name, _, array = self.named.get(id(value), ("", "", None))
@@ -298,12 +327,11 @@ class Recording:
         return self.constant(plain(array), user_line())
 
     def _to_numpy(self, value: Any) -> np.ndarray:
-        return self._plain["to_numpy"](self.known(value))
+        return self._plain["to_numpy"](self.elements(value))
 
     def _next_key(self) -> tuple[int, int]:
-        pair = self._plain["next_key"]()
         if threading.get_ident() != self._owner:
-            return pair
+            return self._plain["next_key"]()
         if not self.may_draw:
             cure = (
                 "model.valid(), where Dropout and its like do nothing; or capture(…, "
@@ -311,7 +339,7 @@ class Recording:
             )
             what = "random numbers are drawn here, and the program would repeat them"
             raise GraphError("capture", what, where_facts(), cure)
-        key = Key(pair, len(self.keys))
+        key = Key((0, len(self.keys)), len(self.keys))  # no run's own is used up
         self.keys.append(key)
         return key
 
@@ -368,7 +396,9 @@ def user_line() -> Line | None:
     ours: FrameType | None = None
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        if frame.f_code.co_name == "capture" and name.startswith("burnbook.program."):
+        if frame.f_code.co_name in ("capture", "capture_training") and name.startswith(
+            "burnbook.program."
+        ):
             break
         if not name.startswith("burnbook.") or name.startswith("burnbook.examples"):
             if frame.f_code.co_filename.endswith(("functools.py", "contextlib.py")):

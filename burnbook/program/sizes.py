@@ -94,6 +94,13 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
+def leaves(value: Any) -> list[Any]:
+    """The leaves of such a value, in order."""
+    found: list[Any] = []
+    mapped(value, found.append)
+    return found
+
+
 def resolved(value: Any, n: int | None) -> Any:
     """A shape or attribute with every Dim as the number that it is for a batch of n."""
     return mapped(value, lambda leaf: at(leaf, n) if type(leaf) is Dim else leaf)

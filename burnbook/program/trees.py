@@ -1,6 +1,7 @@
 """What goes in and comes out as trees, and what a model holds by name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,40 @@ def held_arrays(module: Module) -> Iterator[tuple[str, str, Any]]:
         array = lowest(getattr(tensor, "value", None))
         if hasattr(array, "dtype"):
             yield path, kind, array
+
+
+def running_states(modules: Sequence[tuple[str, Module]]) -> list[RunningState]:
+    """The running statistics of some modules, each once."""
+    found: dict[int, RunningState] = {}
+    for _, module in modules:
+        for _, held in walk(module):
+            if isinstance(held, RunningState):
+                found[id(held)] = held
+    return list(found.values())
+
+
+@contextmanager
+def kept(
+    states: Sequence[RunningState],
+) -> Generator[Callable[[], list[tuple[Any, Any]]]]:
+    """Leave running statistics as they were; gives a function that tells the new ones.
+
+    It gives pairs of an old and a new value, for those that a forward pass updated.
+    """
+    before = [state.val() for state in states]
+
+    def newest() -> list[tuple[Any, Any]]:
+        pairs = [
+            (lowest(old.value), lowest(state.val().value))
+            for old, state in zip(before, states, strict=True)
+        ]
+        return [(old, new) for old, new in pairs if new is not old]
+
+    try:
+        yield newest
+    finally:
+        for old, state in zip(before, states, strict=True):
+            state.swap(old)
 
 
 def lowest(value: Any) -> Any:

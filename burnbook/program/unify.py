@@ -10,6 +10,7 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.core.errors import Fact, GraphError
+from burnbook.core.formulas import Unknown
 from burnbook.program.recording import Line, Recorded, Recording, where_facts
 from burnbook.program.sizes import Dim, Key, fitted
 from burnbook.program.values import Step, Value
@@ -68,6 +69,7 @@ class Unifier:
             attrs = self.alike([row.attrs for row in rows], step.op.name)
             parts = step.path.split(".")[1:]  # "Model.conv1": a field; not "Model.Relu"
             base = ".".join(part for part in parts if not part[:1].isupper())
+            base = base or self._state_of(inputs)
             made: list[Value | None] = []
             for i, out in enumerate(step.outputs):
                 if out is None:
@@ -106,6 +108,10 @@ class Unifier:
             return self._value(rows, where)
         if kind is Key:
             return self.keys[first.number]
+        if all(isinstance(row, Unknown) for row in rows):
+            if all(row.formula == first.formula for row in rows):
+                return first.formula
+            raise self._refuse(f"{where} takes another formula in a larger batch")
         same = all(type(row) is kind for row in rows)
         if same and (kind is tuple or kind is list):
             if len({len(row) for row in rows}) > 1:
@@ -143,6 +149,11 @@ class Unifier:
             name = f"{base}_{count}"
         self.names.add(name)
         return name
+
+    def _state_of(self, inputs: tuple[Any, ...]) -> str:
+        """What an optimizer's step is about: the first state that it takes."""
+        states = [v for v in inputs if type(v) is Value and v.kind == "state"]
+        return states[0].name if states else ""
 
     def _value(self, rows: list[Recorded], where: str) -> Value:
         first = rows[0].origin

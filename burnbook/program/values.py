@@ -7,7 +7,7 @@ import numpy as np
 
 from burnbook.core.dtypes import dtype_name
 from burnbook.core.op import BackwardOp, Op
-from burnbook.program.sizes import Shape, mapped, resolved, size_text
+from burnbook.program.sizes import Shape, leaves, resolved, size_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +88,8 @@ class Step:
     @property
     def values(self) -> tuple[Value, ...]:
         """The values among the inputs and attributes, in order, each once."""
-        found: dict[Value, None] = {}
-
-        def look(leaf: Any) -> None:
-            if type(leaf) is Value:
-                found[leaf] = None
-
-        mapped(self.inputs, look)
-        mapped(self.attrs, look)
-        return tuple(found)
+        found = [*leaves(self.inputs), *leaves(self.attrs)]
+        return tuple(dict.fromkeys(leaf for leaf in found if type(leaf) is Value))
 
     def call(self) -> str:
         """The step as it would be written: "conv2d(x, conv1.weight, stride=(1, 1))"."""

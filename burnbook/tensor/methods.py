@@ -26,6 +26,7 @@ from burnbook.core.errors import (
     KindError,
     ShapeError,
 )
+from burnbook.core.formulas import Unknown
 from burnbook.core.op import Op
 from burnbook.ops.conv.windows import Pair
 from burnbook.ops.shape import cast
@@ -528,6 +529,8 @@ def lift(op: Op, tensor: Methods, other: Any) -> Any:
     if (kind, kind) not in op.kinds:
         raise complaint(op, (tensor, other), NO_ATTRS)
     if kind is Float:
+        if type(other) is float or isinstance(other, Unknown):
+            return other
         return float(other)
     if kind is Bool:
         if other not in (0, 1):

@@ -120,6 +120,11 @@ def length(x):
     return np.array([math.sqrt(math.fsum(float(a) ** 2 for a in x.reshape(-1)))])
 
 
+def clip_scale(*lengths, threshold, tiny=0.0):
+    total = math.sqrt(math.fsum(float(part[0]) ** 2 for part in lengths))
+    return np.array([min(1.0, threshold / (total + tiny))])
+
+
 def product(x, y):
     out = np.zeros((x.shape[0], y.shape[1]))
     for i, j in np.ndindex(out.shape):

@@ -1,0 +1,405 @@
+"""A whole training step as one program: forward, backward, and the optimizer's update.
+
+What a step changes goes in and comes out: parameters, running statistics, and what the
+optimizer remembers. The learning rate and keys of random numbers come with each run.
+"""
+
+import copy
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.base import Backend
+from burnbook.core.dtypes import kind_of
+from burnbook.core.errors import ArgumentError, GraphError
+from burnbook.core.formulas import Formula, Unknown, unknown
+from burnbook.module import Module, Param, RunningState
+from burnbook.module.tree import params_of, rebuild
+from burnbook.optim import GradientsParams
+from burnbook.optim.adaptor import Held, OptimizerAdaptor
+from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
+from burnbook.program.program import Program
+from burnbook.program.recording import Recording, plain_backend
+from burnbook.program.trees import held_arrays, lowest
+from burnbook.program.values import Value
+from burnbook.tensor import Tensor
+
+LR = "lr"
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """What a step takes over from the last one; it never changes.
+
+    values: an array by its name, "conv1.weight" or "conv1.weight.momentum.moment_1".
+    numbers: the Python numbers among it, as the count of steps.
+    """
+
+    values: Mapping[str, Any]
+    numbers: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Training:
+    """A training step that was captured: what `capture_training` gives.
+
+    program: one step. first: the step that begins, where the optimizer remembers
+    nothing yet; None if no step is different. start: the state before the first step.
+
+    Its inputs are those of the batch and then the state; `program.updates` says which
+    output takes the place of which input, and `program.numbers` which Python numbers a
+    run takes.
+    """
+
+    program: Program
+    first: Program | None
+    start: TrainingState
+    template: "Template"
+
+    def step(
+        self,
+        state: TrainingState,
+        lr: float,
+        *batch: Any,
+        keys: Iterable[tuple[int, int]] | None = None,
+    ) -> tuple[TrainingState, Any]:
+        """One step: the new state, and what the captured function gave.
+
+        lr: the learning rate. batch: as the examples. keys: of random numbers, else the
+        next ones of the device.
+        """
+        program = self.program
+        if self.first is not None and not self.knows(state):
+            program = self.first
+        given = [] if program.takes is None else program.takes(batch, {})
+        names = [value.name for value in program.inputs[len(given) :]]
+        arrays = [lowest(tensor.value) for tensor in given]
+        arrays += [state.values[name] for name in names]
+        numbers = {**state.numbers, LR: lr}
+        out = program.run(*arrays, keys=keys, numbers=numbers)
+        values, count = dict(state.values), len(program.results)
+        for (old, _), array in zip(program.updates, out[count:], strict=True):
+            values[old.name] = array
+        made = self.template.tensors(program.results, out[:count])
+        assert program.gives is not None  # capture_training has made it
+        result, more, begun = program.gives(made)
+        values |= {name: lowest(tensor.value) for name, tensor in more.items()}
+        following = {
+            name: formula(numbers)
+            for name, formula in program.numbers.items()
+            if formula is not None
+        }
+        return TrainingState(values, {**state.numbers, **begun, **following}), result
+
+    def knows(self, state: TrainingState) -> bool:
+        """Whether a state has all that the optimizer remembers."""
+        return all(old.name in state.values for old, _ in self.program.updates) and all(
+            name in state.numbers for name in self.program.numbers if name != LR
+        )
+
+    def model(self, state: TrainingState) -> Any:
+        """The model with the parameters and running statistics of a state."""
+        return self.template.model_of(state.values.__getitem__, lambda array: array)
+
+    def optimizer(self, state: TrainingState) -> OptimizerAdaptor:
+        """The optimizer with what it remembers in a state."""
+        return self.template.optimizer_of(state.values, state.numbers)
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+    def __repr__(self) -> str:
+        count = len(self.program.steps)
+        return f"Training({self.program.name}, {count} steps)"
+
+
+def capture_training(
+    model: Module,
+    loss: Callable[..., Any],
+    optimizer: OptimizerAdaptor,
+    *examples: Any,
+    batch: Batch = 0,
+) -> Training:
+    """Run a training step once, and keep forward, backward and update as a program.
+
+    model: on an Autodiff device. loss: a function of the model and a batch, which gives
+    the loss, something with a `.loss`, or a TrainOutput: `Model.train_step` itself.
+    examples: a batch. batch: as in `capture`.
+
+    The model and the optimizer stay as they are. Gradients are clipped as the optimizer
+    does it; the learning rate is given to each step.
+
+    Example:
+        >>> from burnbook.backend import Autodiff, Numpy
+        >>> from burnbook.nn import LinearConfig
+        >>> from burnbook.optim import SgdConfig
+        >>> device = Autodiff(Numpy())
+        >>> model, x = LinearConfig(2, 1).init(device), Tensor.ones([4, 2], device)
+        >>> def loss(model, x):
+        ...     return model.forward(x).square().mean()
+        >>> training = capture_training(model, loss, SgdConfig().init(), x)
+        >>> [step.op.name for step in training.program.steps]  # doctest: +ELLIPSIS
+        ['linear', 'square', 'mean', 'mean.backward', ...'sgd_step', 'sgd_step']
+        >>> state = training.start
+        >>> losses = []
+        >>> for _ in range(30):
+        ...     state, out = training.step(state, 0.1, x)
+        ...     losses.append(out.into_scalar())
+        >>> losses[-1] < losses[0] * 0.01
+        True
+
+    Why two programs: many optimizers treat the first gradient in a way of its own, so
+    there is a program for that step, and one for all others.
+    """
+    if not isinstance(optimizer, OptimizerAdaptor):
+        what = f"{type(optimizer).__name__} is no optimizer with a rule for a parameter"
+        raise ArgumentError("capture_training", what, cure="AdamConfig().init()")
+    devices = model.devices()
+    if not devices or not all(device.ad_enabled for device in devices):
+        what = "the model is not on an Autodiff device, so it has no gradients"
+        raise ArgumentError("capture_training", what, cure="init(Autodiff(Numpy()))")
+    backends = {plain_backend(device) for device in devices}
+    if len(backends) > 1:
+        what = "the model is on several devices"
+        raise ArgumentError("capture_training", what, cure="model.to_device(device)")
+    backend = backends.pop()
+    template = Template(model, optimizer, backend)
+    state = start = template.start()
+    function = functools.partial(loss, model)
+    found: list[Program] = []
+    for _ in range(2):
+        arguments = Arguments(function, examples)
+        step = CapturedStep(template, state, loss, arguments)
+        program = step.captured(BatchPlan.of(batch, arguments.tensors))
+        found.append(program)
+        if not step.begun:
+            break
+        template = step.template
+        keys = [(0, i) for i in range(len(program.keys))]
+        trial = Training(program, None, start, template)
+        state, _ = trial.step(state, 0.0, *examples, keys=keys)
+    else:
+        what = "what the optimizer remembers has another form after each step"
+        raise GraphError("capture_training", what)
+    first = found[0] if len(found) > 1 else None
+    return Training(found[-1], first, start, template)
+
+
+class Template:
+    """A model and an optimizer in which arrays are put in by name."""
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: OptimizerAdaptor,
+        backend: Backend,
+        states: Mapping[Any, Held] | None = None,
+    ):
+        self.model, self.optimizer, self.backend = model, optimizer, backend
+        self.states = dict(optimizer._states if states is None else states)  # pyright: ignore[reportPrivateUsage] - nothing else tells
+        self.paths: dict[int, str] = {}
+        for path, param in model.named_params():
+            param.val()
+            self.paths.setdefault(int(param.id), path)
+        self.device = model.devices()[0]
+
+    def start(self) -> TrainingState:
+        """The state that the model and the optimizer are in."""
+        values: dict[str, Any] = {}
+        numbers: dict[str, float] = {}
+        for param in params_of(self.model):
+            if self.changes(param):
+                values[self.paths[int(param.id)]] = lowest(param.val().value)
+        for path, leaf in self.remembered(self.states):
+            if isinstance(leaf, Tensor):
+                array = np.array(leaf.backend.to_numpy(leaf.value))
+                values[path] = self.backend.from_numpy(array)
+            else:
+                numbers[path] = leaf
+        return TrainingState(values, numbers)
+
+    def changes(self, param: Param) -> bool:
+        """Whether training changes a parameter."""
+        if isinstance(param, RunningState):
+            return not param.is_frozen
+        return bool(param.is_require_grad())
+
+    def remembered(self, states: Mapping[Any, Held]) -> list[tuple[str, Any]]:
+        """The tensors and numbers of optimizer states, with their names."""
+        found: list[tuple[str, Any]] = []
+        for number, held in states.items():
+            path = self.paths.get(int(number))
+            if path is not None:
+                _ = _changed(held.state, path, lambda n, leaf: found.append((n, leaf)))
+        return found
+
+    def model_of(
+        self, array_at: Callable[[str], Any], wrap: Callable[[Any], Any]
+    ) -> Module:
+        """The model with other arrays."""
+
+        def move(param: Param) -> Param:
+            if not self.changes(param):
+                return param
+            value, made = param.val(), wrap(array_at(self.paths[int(param.id)]))
+            tensor = Tensor(made, value.kind, value.backend, value.rank)
+            if isinstance(param, RunningState):
+                return param.derive(lambda _, __: tensor, param.device, False)
+            return type(param)(param.id, tensor.require_grad(), require_grad=True)
+
+        return rebuild(self.model, move, lambda tensor: tensor)
+
+    def optimizer_of(
+        self, values: Mapping[str, Any], numbers: Mapping[str, float]
+    ) -> OptimizerAdaptor:
+        """The optimizer with what it remembers, as far as there is something."""
+
+        def put(name: str, leaf: Any) -> Any:
+            if not isinstance(leaf, Tensor):
+                return numbers[name]
+            return Tensor(values[name], leaf.kind, self.backend, leaf.rank)
+
+        states: dict[Any, Held] = {}
+        for number, held in self.states.items():
+            path = self.paths.get(int(number))
+            names = [n for n, _ in self.remembered({number: held})]
+            if path is not None and all(n in values or n in numbers for n in names):
+                state = _changed(held.state, path, put)
+                states[number] = held._replace(state=state, own=False)
+        made = copy.copy(self.optimizer)
+        made.met, made._states = set(self.optimizer.met), states  # pyright: ignore[reportPrivateUsage] - nothing else sets it
+        return made
+
+    def tensors(
+        self, values: Sequence[Value], arrays: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """Results as tensors below Autodiff."""
+        return tuple(
+            Tensor(array, kind_of(value.dtype), self.backend, len(array.shape))
+            for value, array in zip(values, arrays, strict=True)
+        )
+
+
+class CapturedStep:
+    """One training step that is written down, with several batch sizes."""
+
+    def __init__(
+        self,
+        template: Template,
+        state: TrainingState,
+        loss: Callable[..., Any],
+        arguments: Arguments,
+    ):
+        self.template, self.state = template, state
+        self.loss, self.arguments = loss, arguments
+        self.begun: list[str] = []  # what the optimizer remembers from this step on
+        self.numbers: dict[str, Formula | None] = {LR: None}
+        model = template.model
+        self.named = {
+            id(array): (path, kind, array)
+            for path, kind, array in held_arrays(model)
+            if path not in state.values
+        }
+
+    def captured(self, plan: BatchPlan) -> Program:
+        """The step as a program."""
+        runs = Runs(plan, self, self.named)  # type: ignore[arg-type] # has both methods
+        backend, states = self.template.backend, self.template.states
+        for turn, size in enumerate(plan.sizes):
+            recording = Recording(self.named, keys=True)
+            batch = self.arguments.recorded(recording, plan, size)
+            given = {
+                name: recording.input(array, len(self.arguments.tensors) + i)
+                for i, (name, array) in enumerate(self.state.values.items())
+            }
+            numbers = {
+                name: unknown(number + turn, Formula(name))
+                for name, number in self.state.numbers.items()
+            }
+            rate = unknown(0.01 * (turn + 2), Formula(LR))
+            with runs.one(recording, backend, size):
+                result, model, optim = self._step(given, numbers, rate, batch)
+            updates, more, begun = self._changes(given, model, optim)
+            states = optim._states  # pyright: ignore[reportPrivateUsage] - nothing else tells
+            runs.add(recording, (result, more, begun), updates)
+        self.template = Template(
+            self.template.model, self.template.optimizer, backend, states
+        )
+        name = getattr(self.loss, "__qualname__", type(self.loss).__name__)
+        return runs.program(name.rpartition("<locals>.")[2], backend, self.numbers)
+
+    def _step(
+        self,
+        given: Mapping[str, Any],
+        numbers: Mapping[str, Any],
+        rate: Any,
+        batch: list[Any],
+    ) -> tuple[Any, Module, OptimizerAdaptor]:
+        """What a loop does with a batch."""
+        model = self.template.model_of(given.__getitem__, lambda value: value)
+        optim = self.template.optimizer_of(given, numbers)
+        result = self.loss(model, *batch)
+        if hasattr(result, "grads") and hasattr(result, "item"):
+            grads, result = result.grads, result.item
+        else:
+            loss = getattr(result, "loss", result)
+            grads = GradientsParams.from_grads(loss.backward(), model)
+        return result, optim.step(rate, model, grads), optim
+
+    def _changes(
+        self, given: Mapping[str, Any], model: Module, optim: OptimizerAdaptor
+    ) -> tuple[list[tuple[Any, Any]], dict[str, Tensor], dict[str, float]]:
+        """What takes the place of what; and what the optimizer remembers anew."""
+        template, updates = self.template, list[tuple[Any, Any]]()
+        more: dict[str, Tensor] = {}
+        begun: dict[str, float] = {}
+        for param in params_of(model):
+            path = template.paths[int(param.id)]
+            if path in given:
+                updates.append((given[path], lowest(param.val().value)))
+        for name, leaf in template.remembered(optim._states):  # pyright: ignore[reportPrivateUsage] - nothing else tells
+            if not isinstance(leaf, Tensor):
+                self.numbers[name] = None
+                if isinstance(leaf, Unknown):
+                    self.numbers[name] = leaf.formula
+                else:
+                    begun[name] = leaf
+                    del self.numbers[name]
+            elif name in given:
+                updates.append((given[name], lowest(leaf.value)))
+            else:
+                more[name] = leaf
+        self.begun = [*more, *begun]
+        return updates, more, begun
+
+    def values(self, plan: BatchPlan) -> list[Value]:
+        """The inputs of the program: the batch, and then the state."""
+        return [
+            *self.arguments.values(plan),
+            *[
+                Value(name, "state", array.dtype, tuple(array.shape))
+                for name, array in self.state.values.items()
+            ],
+        ]
+
+    def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
+        """The tensors of a batch."""
+        return self.arguments.tensors_of(given, named)
+
+
+def _changed(value: Any, path: str, change: Callable[[str, Any], Any]) -> Any:
+    """The state of an optimizer with every tensor and number changed by name."""
+    if is_dataclass(value) and not isinstance(value, type):
+        held = {
+            f.name: _changed(getattr(value, f.name), f"{path}.{f.name}", change)
+            for f in fields(value)
+        }
+        return replace(value, **held)
+    if isinstance(value, Tensor) or (
+        isinstance(value, (int, float)) and not isinstance(value, bool)
+    ):
+        return change(path, value)
+    return value
