@@ -113,9 +113,7 @@ def correlate_taps(x, w, begin, out, how, finish, start, stop):
                 group, first = divmod(block * SUMS, o_each)
                 at = group * c_each * plane + row * padded
                 is_relu = finish[0] == RELU
-                shifted_sums(
-                    planes, at, 0, places, w, begin, block, t, reach, is_relu
-                )
+                shifted_sums(planes, at, 0, places, w, begin, block, t, reach, is_relu)
                 o, kept = i * o_all + group * rows + first, min(SUMS, rows - first)
                 sums, to, apart = to_out, (o * h + row) * n, h * n
                 if finish[1]:

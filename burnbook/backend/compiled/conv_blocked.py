@@ -576,9 +576,7 @@ def blocked_gradients(
     return dx, *_weight_gradients(g, x, weight, sizes)
 
 
-def _correlate(
-    x: Any, w: Any, bias: Any, out: Any, plan: Plan, which: int = 0
-) -> None:
+def _correlate(x: Any, w: Any, bias: Any, out: Any, plan: Plan, which: int = 0) -> None:
     """One region of work over the samples, or over the filters where those are few."""
     blocks = -(-out.shape[1] // WIDE)
     if x.shape[0] >= min(cores(), blocks):

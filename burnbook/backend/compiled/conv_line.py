@@ -8,8 +8,6 @@ Measured by the families conv and conv_transpose, of tests/bench.
 
 from typing import Any
 
-import numpy as np
-
 from burnbook.backend.compiled import conv as images
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32

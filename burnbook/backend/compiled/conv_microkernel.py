@@ -1,8 +1,8 @@
 """Weighted sums of shifted stretches, held in registers.
 
 A convolution adds up stretches of its input, each shifted to one tap of the kernel and
-weighted. Four sums share every stretch that is read, and leave the vector registers when
-they are complete: of four vectors each where registers hold them, or of one.
+weighted. Four sums share every stretch that is read, and leave the vector registers
+when they are complete: of four vectors each where registers hold them, or of one.
 
 Measured by W1, inference and the family conv, of tests/bench.
 """

@@ -64,10 +64,11 @@ def lines_at_once(lines, step, finish):
 def finish_planes(sums, at, apart, lines, out, first, shape, finish):
     """Activate some lines of planes of sums, and pool them to where they go in out.
 
-    For relu, the sums have been rectified when they were written. Planes begin `apart`; finish: activation, pool, and the rows and columns of its
-    windows. lines: the first one, how many, and how many numbers each has; sums has
-    room for them once more at the end where they are pooled. first: the first plane of
-    out; shape: how many planes, and how many lines each has before pooling.
+    For relu, the sums have been rectified when they were written. Planes begin `apart`;
+    finish: activation, pool, and the rows and columns of its windows. lines: the first
+    one, how many, and how many numbers each has; sums has room for them once more at
+    the end where they are pooled. first: the first plane of out; shape: how many
+    planes, and how many lines each has before pooling.
     """
     line, count, n = lines
     which, pool, rows, columns = finish

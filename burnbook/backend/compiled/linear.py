@@ -49,7 +49,11 @@ def multiply_panels(x, panels, line, out, which, start, stop):
     whole panels. A weight that lies like this is read as one stretch.
     """
     depth = x.shape[1]
-    flat, given, to = panels.reshape(panels.size), x.reshape(x.size), out.reshape(out.size)
+    flat, given, to = (
+        panels.reshape(panels.size),
+        x.reshape(x.size),
+        out.reshape(out.size),
+    )
     for panel in range(start, stop):
         column = panel * WIDTH
         for row in range(x.shape[0]):
@@ -68,7 +72,7 @@ def multiply_panels(x, panels, line, out, which, start, stop):
 
 
 def laid_panels(weight: Any, bias: Any) -> tuple[Any, Any]:
-    """A weight in panels of WIDTH columns, and a bias as long, with zeros at the end."""
+    """A weight in panels of WIDTH columns and a bias as long, zeros at the end."""
     depth, columns = weight.shape
     count = -(-columns // WIDTH)
     panels, line = np.zeros((count, depth, WIDTH), f32), np.zeros(count * WIDTH, f32)

@@ -66,43 +66,54 @@ def larger_of(a, b):
 
 
 @part
+def largest_of_rows(x, at, width, rows, best):
+    """best = the largest of rows of x, `width` apart, number by number."""
+    used = best.size
+    if used < LANES:
+        for p in range(used):
+            most = x[at + p]
+            for k in range(1, rows):
+                most = larger_of(most, x[at + k * width + p])
+            best[p] = most
+        return
+    last, p = used - LANES, 0
+    while p < used:  # the last vector may begin inside the one before
+        p = min(p, last)
+        many = load(x, at + p)
+        for k in range(1, rows):
+            many = larger(many, load(x, at + k * width + p))
+        store(best, p, many)
+        p += LANES
+
+
+@part
+def largest_of_columns(best, cols, target):
+    """target = the largest of every `cols` numbers of best."""
+    if cols == 2:
+        for q in range(target.size):
+            target[q] = larger_of(best[2 * q], best[2 * q + 1])
+    elif cols == 3:
+        for q in range(target.size):
+            two = larger_of(best[3 * q], best[3 * q + 1])
+            target[q] = larger_of(two, best[3 * q + 2])
+    else:
+        for q in range(target.size):
+            largest = LOWEST
+            for k in range(q * cols, (q + 1) * cols):
+                largest = larger_of(largest, best[k])
+            target[q] = largest
+
+
+@part
 def largest_plane(x, at, width, window, shape, line, out, to):
     """The largest of windows of rows × cols, side by side, of a plane of x; NaN wins.
 
     shape: how many windows there are; line: room for a row of x.
     """
     rows, cols = window
-    used = shape[1] * cols
-    best = line[:used]
-    for r in range(shape[0]):
-        p = 0
-        while p < used:
-            if used < LANES:
-                most = x[at + p]
-                for k in range(1, rows):
-                    most = larger_of(most, x[at + k * width + p])
-                best[p] = most
-                p += 1
-            else:  # the last vector may begin inside the one before
-                p = min(p, used - LANES)
-                many = load(x, at + p)
-                for k in range(1, rows):
-                    many = larger(many, load(x, at + k * width + p))
-                store(best, p, many)
-                p += LANES
-        target = out[to : to + shape[1]]
-        if cols == 2:
-            for q in range(target.size):
-                target[q] = larger_of(best[2 * q], best[2 * q + 1])
-        elif cols == 3:
-            for q in range(target.size):
-                two = larger_of(best[3 * q], best[3 * q + 1])
-                target[q] = larger_of(two, best[3 * q + 2])
-        else:
-            for q in range(target.size):
-                largest = LOWEST
-                for k in range(q * cols, (q + 1) * cols):
-                    largest = larger_of(largest, best[k])
-                target[q] = largest
+    best = line[: shape[1] * cols]
+    for _ in range(shape[0]):
+        largest_of_rows(x, at, width, rows, best)
+        largest_of_columns(best, cols, out[to : to + shape[1]])
         at += rows * width
         to += shape[1]

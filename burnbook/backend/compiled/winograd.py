@@ -88,12 +88,20 @@ def mix_sums(out, to, high, n, t, reach, width, rows, count, positive):
                 j = min(j, last)
                 p, q = k * reach + (r // 2) * width + j, to + (k * high + r) * n + j
                 m1, m2 = load(t, p + apart), load(t, p + 2 * apart)
-                if r % 2:
-                    y = m1 - m2 + load(t, p + 3 * apart)
-                else:
-                    y = load(t, p) + m1 + m2
+                odd = r % 2
+                y = m1 - m2 + load(t, p + 3 * apart) if odd else load(t, p) + m1 + m2
                 store(out, q, rectify(y) if positive else y)
                 j += LANES
+
+
+@counting_part
+def places_of(channels, columns, plane, right):
+    """Where each tap of a row of a kernel reads."""
+    places = np.empty(channels * columns, np.int64)
+    for c in range(channels):
+        for b in range(columns):
+            places[c * columns + b] = c * plane + b * right
+    return places
 
 
 @counting_part
@@ -117,10 +125,7 @@ def correlate_pairs(x, w, begin, out, how, finish, start, stop):
     v = np.zeros(4 * c_all * mixed + 2 * LANES + columns * right, f32)
     t = np.empty(4 * SUMS * whole_steps(mixed), f32)
     held = np.empty((SUMS + 1) * 2 * some * n if finish[1] else 0, f32)
-    places = np.empty(c_each * columns, np.int64)
-    for c in range(c_each):
-        for b in range(columns):
-            places[c * columns + b] = c * mixed + b * right
+    places = places_of(c_each, columns, mixed, right)
     from_x, to_out = x.reshape(x.size), out.reshape(out.size)
     skips, strides = (plane, padded), (height * width, width)
     for i in range(start, stop):
@@ -136,7 +141,9 @@ def correlate_pairs(x, w, begin, out, how, finish, start, stop):
             for block in range(filters // SUMS):
                 group, first = divmod(block * SUMS, o_each)
                 at = group * c_each * mixed
-                shifted_sums(v, at, c_all * mixed, places, w, begin, block, t, reach, False)
+                shifted_sums(
+                    v, at, c_all * mixed, places, w, begin, block, t, reach, False
+                )
                 o = i * o_all + group * rows + first
                 kept = min(SUMS, rows - first)
                 lines_here, planes_here = (2 * pair, lines, n), (kept, h)

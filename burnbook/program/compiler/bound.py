@@ -7,8 +7,8 @@ of a table, the elements of a sum), it also gives a function for some of them, s
 several steps can go over a batch together, stretch by stretch.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import RUN, many_times
 from burnbook.backend.products import dot
+from burnbook.core.formulas import Formula
 from burnbook.core.op import OPS
 from burnbook.program.sizes import mapped
 from burnbook.program.values import Step, Value
@@ -25,14 +26,22 @@ BYTES = 10.0  # bytes of memory that a pass goes over in a nanosecond
 SLOW = 20.0  # the same for functions such as exp, in operations of an element
 
 
+@dataclass
+class Given:
+    """What each run brings along: keys of random numbers, and numbers by name."""
+
+    keys: dict[Value, Any] = field(default_factory=dict[Value, Any])
+    numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
 @dataclass(frozen=True)
 class Call:
     """A step and the arrays it works on.
 
     values: its inputs; attrs: with all sizes as numbers. outs: where results belong,
     None for those that nobody wants. fixed: which inputs never change. is_compiled:
-    whether compiled kernels may be used. drawn: the keys of random numbers of a run,
-    which stand in attrs as values.
+    whether compiled kernels may be used. given: what each run brings along, for which
+    values and formulas stand in attrs.
     """
 
     step: Step
@@ -42,7 +51,7 @@ class Call:
     fixed: tuple[bool, ...]
     backend: Backend
     is_compiled: bool
-    drawn: dict[Value, Any]
+    given: Given
 
     @property
     def out(self) -> Any:
@@ -85,6 +94,8 @@ def binder(*names: str) -> Callable[[Binder], Binder]:
 
 def bind(call: Call) -> Bound:
     """A step, bound by whoever can, else as a call of its op."""
+    if any(type(leaf) in (Value, Formula) for leaf in leaves_of(call.attrs)):
+        return called(call)
     for function in BINDERS.get(call.step.op.name, ()):
         found = function(call)
         if found is not None:
@@ -92,21 +103,29 @@ def bind(call: Call) -> Bound:
     return called(call)
 
 
+def leaves_of(tree: Any) -> list[Any]:
+    """What a tree of tuples, lists and dicts holds."""
+    found: list[Any] = []
+    mapped(tree, found.append)
+    return found
+
+
 def called(call: Call) -> Bound:
     """Any step: its op is run as always, and the result is copied to its place."""
     step, backend, outs = call.step, call.backend, call.outs
     values, attrs = call.values, call.attrs
-    several, drawn = step.is_tuple, call.drawn
-    leaves: list[Any] = []
-    mapped(attrs, leaves.append)
-    draws = any(type(leaf) is Value for leaf in leaves)
+    several, given = step.is_tuple, call.given
+    changes = any(type(leaf) in (Value, Formula) for leaf in leaves_of((attrs, values)))
 
     def put(leaf: Any) -> Any:
-        return drawn[leaf] if type(leaf) is Value else leaf
+        if type(leaf) is Value:
+            return given.keys[leaf]
+        return leaf(given.numbers) if type(leaf) is Formula else leaf
 
     def run() -> None:
-        given = mapped(attrs, put) if draws else attrs
-        found = backend.run(step.op, values, given)
+        named = mapped(attrs, put) if changes else attrs
+        inputs = mapped(values, put) if changes else values
+        found = backend.run(step.op, inputs, named)
         for out, array in zip(outs, found if several else (found,), strict=True):
             if out is not None:
                 np.copyto(out, array, casting="unsafe")
@@ -136,8 +155,12 @@ def by_sample(call: Call, cost: float) -> Bound | None:
 UFUNCS: dict[str, Any] = {
     **{name: getattr(np, name) for name in ("add", "exp", "log", "sqrt", "tanh")},
     **{name: getattr(np, name) for name in ("cos", "sin", "log1p", "floor", "ceil")},
-    **{"sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative},
-    **{"abs": np.absolute, "round": np.rint},
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "abs": np.absolute,
+    "round": np.rint,
 }
 COSTLY = {"exp", "log", "tanh", "cos", "sin", "log1p"}
 IN_PLACE = {*UFUNCS, "relu"}  # may write where an input is read
@@ -151,9 +174,15 @@ def elements(call: Call) -> tuple[int, list[Any], list[bool]] | None:
         return None
     arrays = [v for v in call.values if isinstance(v, np.ndarray) and v.ndim]
     if all(v.shape == out.shape and v.flags.c_contiguous for v in arrays):
-        flat = [v.reshape(-1) if isinstance(v, np.ndarray) and v.ndim else v
-                for v in (*call.values, out)]
-        return out.size, flat, [not isinstance(v, np.ndarray) or not v.ndim for v in flat]
+        flat = [
+            v.reshape(-1) if isinstance(v, np.ndarray) and v.ndim else v
+            for v in (*call.values, out)
+        ]
+        return (
+            out.size,
+            flat,
+            [not isinstance(v, np.ndarray) or not v.ndim for v in flat],
+        )
     values = [*call.values, out]
     same = [
         not isinstance(v, np.ndarray) or v.ndim < out.ndim or v.shape[0] == 1
@@ -239,7 +268,7 @@ def product(x: Any, y: Any, out: Any) -> Callable[[], Any]:
     return partial(dot, x, y, out)
 
 
-def rows_of(x: Any) -> Any | None:
+def rows_of(x: Any) -> Any:
     """An array as a table of its last dim; None where it is not in one piece."""
     if x.ndim == 2:
         return x
@@ -277,7 +306,7 @@ def bind_linear_block(call: Call) -> Bound | None:
     name = call.attrs["chain"][1]
     step = Step(OPS[name], (), {}, call.step.outputs)
     then = bind(
-        Call(step, (call.out,), {}, call.outs, (False,), call.backend, False, {})
+        Call(step, (call.out,), {}, call.outs, (False,), call.backend, False, Given())
     )
 
     def run() -> None:

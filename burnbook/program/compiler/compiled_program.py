@@ -2,44 +2,25 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import kind_of
 from burnbook.core.errors import ArgumentError
+from burnbook.core.formulas import Formula
 from burnbook.program.compiler import kernels as kernels, patterns as patterns
-from burnbook.program.compiler.fusion import RULES, FusionRule, FusedOp
-from burnbook.program.compiler.passes import Lowered, lower
+from burnbook.program.compiler.fusion import RULES, FusedOp, FusionRule
+from burnbook.program.compiler.passes import Lowered, Source, lower
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.trees import Place
-from burnbook.program.values import Step, Value
+from burnbook.program.values import Value
 from burnbook.tensor import Tensor
 
 MOST_PLANS = 8  # of batch sizes; the one that was not used for longest is given up
 MOST_SPARE = 4  # plans of one batch size that wait for the next call
-
-
-class Source(Protocol):
-    """What is asked of a program: see `Program`."""
-
-    name: str
-    inputs: tuple[Value, ...]
-    steps: tuple[Step, ...]
-    outputs: tuple[Value, ...]
-    constants: Mapping[Value, Any]
-    backend: Backend
-    keys: tuple[Value, ...]
-    takes: Any
-    gives: Any
-
-    def batch_size(self, *shapes: Iterable[int]) -> int | None: ...
-
-    def run(self, *inputs: Any, backend: Any = None, keys: Any = None) -> Any: ...
 
 
 class CompiledProgram:
@@ -47,8 +28,8 @@ class CompiledProgram:
 
     A plan belongs to one batch size and one call at a time. The first call with another
     batch size makes one; of the last few sizes they are kept. Calls from several
-    threads at once each have a plan of their own. Results are arrays of their own, which
-    no later call touches.
+    threads at once each have a plan of their own. Results are new arrays, which no
+    later call touches.
 
     Where there is no plan (another backend than `Numpy`, or an empty batch), the fused
     steps run one by one.
@@ -73,10 +54,11 @@ class CompiledProgram:
         self._kinds = [kind_of(value.dtype) for value in program.inputs]
         self._tensors = [Tensor] * len(program.inputs)
         tree = getattr(program.gives, "tree", None)
-        self._is_one = len(program.outputs) == 1 and (
+        self._is_one = program.results == 1 and (
             program.gives is None or type(tree) is Place
         )
-        self._made_kinds = [kind_of(value.dtype) for value in program.outputs]
+        results = program.outputs[: program.results]
+        self._made_kinds = [kind_of(value.dtype) for value in results]
         self._plans: OrderedDict[Any, list[Plan]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -95,7 +77,9 @@ class CompiledProgram:
         made = tuple(
             [
                 Tensor(array, kind, backend, array.ndim)
-                for kind, array in zip(self._made_kinds, self.run(*arrays), strict=True)
+                for kind, array in zip(
+                    self._made_kinds, self.run(*arrays), strict=False
+                )
             ]
         )
         if self._is_one:
@@ -113,9 +97,12 @@ class CompiledProgram:
         raise AssertionError("no tensor is of another kind")
 
     def run(
-        self, *inputs: Any, keys: Iterable[tuple[int, int]] | None = None
+        self,
+        *inputs: Any,
+        keys: Iterable[tuple[int, int]] | None = None,
+        numbers: Mapping[str, float] | None = None,
     ) -> tuple[Any, ...]:
-        """Run on raw arrays: the arrays of the outputs."""
+        """Run on raw arrays: the arrays of the outputs, as `Program.run` gives them."""
         shapes = tuple([array.shape for array in inputs])
         with self._lock:
             spare = self._plans.get(shapes)
@@ -124,14 +111,16 @@ class CompiledProgram:
             plan = spare.pop() if spare else None
         if plan is None:
             n = self.program.batch_size(*shapes)
-            if not isinstance(self.backend, Numpy) or 0 in [len(s) and s[0] for s in shapes]:
-                return self._one_by_one(n, inputs, keys)
+            if not isinstance(self.backend, Numpy) or 0 in [
+                len(s) and s[0] for s in shapes
+            ]:
+                return self._one_by_one(n, inputs, keys, numbers or {})
             plan = self.plan_for(n)
         drawn: Any = ()
         if self.program.keys:
             draw = self.backend.next_key
             drawn = [draw() for _ in self.program.keys] if keys is None else list(keys)
-        out = plan.run(inputs, drawn)
+        out = plan.run(inputs, drawn, numbers)
         with self._lock:
             spare = self._plans.setdefault(shapes, [])
             if len(spare) < MOST_SPARE:
@@ -152,7 +141,11 @@ class CompiledProgram:
         return Plan(what, n, self.backend, bool(getattr(self.backend, "kernels", None)))
 
     def _one_by_one(
-        self, n: int | None, inputs: Sequence[Any], keys: Any
+        self,
+        n: int | None,
+        inputs: Sequence[Any],
+        keys: Any,
+        numbers: Mapping[str, float],
     ) -> tuple[Any, ...]:
         """The fused steps as calls of their ops, on any backend."""
         backend = self.backend
@@ -165,6 +158,8 @@ class CompiledProgram:
         def put(leaf: Any) -> Any:
             if type(leaf) is Value:
                 return held[leaf]
+            if type(leaf) is Formula:
+                return leaf(numbers)
             return at(leaf, n) if type(leaf) is Dim else leaf
 
         for step in self.lowered.steps:
@@ -208,16 +203,20 @@ def _listing(name: str, plan: Plan, lowered: Lowered) -> str:
     rows: list[str] = []
     steps = plan.what.steps
     region_of = {i: r for r in plan.regions for i in r.numbers}
-    number = 0
     for i, step in enumerate(steps):
-        number += 1
         shape = ", ".join(str(size) for size in step.out.shape_at(plan.n))
-        what = " → ".join(step.op.chain) if isinstance(step.op, FusedOp) else step.op.name
+        what = (
+            " → ".join(step.op.chain) if isinstance(step.op, FusedOp) else step.op.name
+        )
         how = "view" if i in plan.views else plan.bounds[i].how
-        row = f"{number:>3}  {what} [{shape}]  {how}"
+        row = f"{i + 1:>3}  {what} [{shape}]  {how}"
         region = region_of.get(i)
         if region is not None and len(region.numbers) > 1 and region.count > 1:
-            row += "" if i != region.numbers[0] else f", with the next {len(region.numbers) - 1}"
+            row += (
+                ""
+                if i != region.numbers[0]
+                else f", with the next {len(region.numbers) - 1}"
+            )
         rows.append(row)
     calls = len(plan.calls)
     head = f"{name} for n = {plan.n}: {len(steps)} step{'s' * (len(steps) != 1)}"

@@ -59,9 +59,13 @@ def bind_conv(call: Call) -> Bound | None:
     stops = stops_of(call)
     macs = len(x) * len(weight) * math.prod(stops) * per_sum
     cost = macs / RATE + 1000 * len(chain)
-    if not is_ready(call, "conv") or not plain(x, weight, out) or not all(call.fixed[1:]):
+    if (
+        not is_ready(call, "conv")
+        or not plain(x, weight, out)
+        or not all(call.fixed[1:])
+    ):
         return by_sample(call, 2 * cost)
-    from burnbook.backend.compiled import conv  # noqa: PLC0415 - needs its kernels
+    from burnbook.backend.compiled import conv
 
     stride, groups = tuple(attrs["stride"]), attrs["groups"]
     dilation, padding = tuple(attrs["dilation"]), tuple(attrs["padding"])
@@ -69,7 +73,7 @@ def bind_conv(call: Call) -> Bound | None:
     if x.size and conv.in_blocks(x, weight, stops, stride, dilation, groups):
         part = _in_blocks(call, bias, stops, activation, pool)
     elif conv.served(x, weight, stride):
-        from burnbook.backend.compiled import finish  # noqa: PLC0415 - as above
+        from burnbook.backend.compiled import finish
 
         taps = weight.shape[2:]
         how = (*padding, *dilation, groups, len(weight) // groups, *taps)
@@ -87,7 +91,7 @@ def bind_conv(call: Call) -> Bound | None:
 
 def stops_of(call: Call) -> tuple[int, int]:
     """The size of an image that a convolution gives, before it is pooled."""
-    from burnbook.ops.conv.windows import output_size  # noqa: PLC0415 - as above
+    from burnbook.ops.conv.windows import output_size
 
     x, weight, attrs = call.values[0], call.values[1], call.attrs
     sizes = zip(
@@ -124,13 +128,11 @@ def _in_blocks(
     pool: tuple[str, tuple[int, int]] | None,
 ) -> Callable[[int, int], Any]:
     """A convolution with many channels; what it is pooled from is made in between."""
-    from burnbook.backend.compiled import conv, conv_blocked, finish  # noqa: PLC0415
+    from burnbook.backend.compiled import conv, conv_blocked, finish
 
     (x, weight), out, attrs = call.values[:2], call.out, call.attrs
     names = ("stride", "padding", "dilation")
-    sizes = zip(
-        x.shape[2:], weight.shape[2:], *(attrs[n] for n in names), strict=True
-    )
+    sizes = zip(x.shape[2:], weight.shape[2:], *(attrs[n] for n in names), strict=True)
     sizes = conv.with_stops(sizes, stops)
     filters, channels = weight.shape[:2]
     lanes = conv_blocked.LANES
@@ -158,7 +160,7 @@ def _in_blocks(
 
 def pool_images(kind: str, x: Any, out: Any, rows: int, columns: int) -> None:
     """Pool images whose windows lie side by side."""
-    from burnbook.backend.compiled import max_pool, pool  # noqa: PLC0415 - as above
+    from burnbook.backend.compiled import max_pool, pool
 
     planes, to = x.reshape(-1, *x.shape[2:]), out.reshape(-1, *out.shape[2:])
     if kind == "average":
@@ -179,7 +181,7 @@ def bind_linear(call: Call) -> Bound | None:
     rows, out = rows_of(x), rows_of(call.out)
     if rows is None or out is None or not rows.size:
         return None
-    from burnbook.backend.compiled import linear  # noqa: PLC0415 - as above
+    from burnbook.backend.compiled import linear
 
     chain = call.attrs.get("chain", ())
     act = activation_in_place(call, out, chain[1]) if len(chain) > 1 else None
@@ -188,38 +190,41 @@ def bind_linear(call: Call) -> Bound | None:
     cost = rows.size * weight.shape[1] / RATE
     if len(rows) <= linear.MOST_ROWS and all(call.fixed[1:]):
         return _few_rows(call, rows, out, chain[1] if len(chain) > 1 else None)
-    line = np.zeros(weight.shape[1], F32) if bias is None else bias
+    multiply = _product_and_bias(rows, weight, bias, out)
+    if act is None:
+        return Bound(multiply, cost=cost, how="compiled")
+
+    def run() -> None:
+        multiply()
+        act()
+
+    return Bound(run, cost=cost, how="compiled")
+
+
+def _product_and_bias(rows: Any, weight: Any, bias: Any, out: Any) -> Any:
+    """A function for out = rows · weight + bias: a large bias goes into the product."""
+    if bias is None:
+        return product(rows, weight, out)
     if rows.size * weight.shape[1] <= ALONE:
         multiply = product(rows, weight, out)
 
         def small() -> None:
             multiply()
-            np.add(out, line, out)
+            np.add(out, bias, out)
 
-        first = small
-    else:
+        return small
 
-        def large() -> None:
-            if dot_plus(rows, weight, line, out) is None:
-                dot(rows, weight, out)
-                np.add(out, line, out)
+    def large() -> None:
+        if dot_plus(rows, weight, bias, out) is None:
+            dot(rows, weight, out)
+            np.add(out, bias, out)
 
-        first = large
-    run = first
-    if act is not None:
-        then = act
-
-        def both() -> None:
-            first()
-            then()
-
-        run = both
-    return Bound(run, cost=cost, how="compiled")
+    return large
 
 
 def _few_rows(call: Call, rows: Any, out: Any, activation: str | None) -> Bound | None:
     """One row or two, by a weight that is laid out to be read in one stretch."""
-    from burnbook.backend.compiled import finish, linear  # noqa: PLC0415 - as above
+    from burnbook.backend.compiled import finish, linear
 
     if activation is not None and activation not in finish.ACTIVATIONS:
         return None
@@ -243,9 +248,7 @@ def _few_rows(call: Call, rows: Any, out: Any, activation: str | None) -> Bound 
     return Bound(run, cost=cost, how="compiled")
 
 
-def activation_in_place(
-    call: Call, out: Any, name: str
-) -> Callable[[], Any] | None:
+def activation_in_place(call: Call, out: Any, name: str) -> Callable[[], Any] | None:
     """A function that activates numbers where they stand."""
     flat = out.reshape(-1)
     if name == "relu":
@@ -255,7 +258,7 @@ def activation_in_place(
         return partial(np.tanh, flat, out=flat)
     if not is_ready(call, "activation"):
         return None
-    from burnbook.backend.compiled import finish  # noqa: PLC0415 - as above
+    from burnbook.backend.compiled import finish
 
     which = finish.ACTIVATIONS[name]
     return partial(finish.activate_some, flat, which, 0, flat.size)
@@ -269,7 +272,7 @@ def bind_softmax(call: Call) -> Bound | None:
         return None
     if dim not in (-1, x.ndim - 1):
         return None
-    from burnbook.backend.compiled import softmax  # noqa: PLC0415 - as above
+    from burnbook.backend.compiled import softmax
 
     is_log = call.step.op.name == "log_softmax"
     code = softmax.log_rows if is_log else softmax.softmax_rows
@@ -277,3 +280,46 @@ def bind_softmax(call: Call) -> Bound | None:
     part = partial(code, rows, to)
     run = partial(part, 0, len(to))
     return Bound(run, len(to), part, x.size / 1.0, "compiled", (0,))
+
+
+@binder("gelu", "silu", "mish", "sigmoid", "log_sigmoid", "erf", "softplus", "elu")
+@binder("leaky_relu", "clamp", "sign")
+def bind_activation(call: Call) -> Bound | None:
+    """A function of each element."""
+    (x,), out, op = call.values, call.out, call.step.op
+    if not is_ready(call, "activation") or not plain(x, out) or not x.size:
+        return None
+    from burnbook.backend.compiled import activation
+
+    loops, code, names = activation.LOOPS[op]
+    numbers = activation.numbers_of(names, call.attrs)
+    flat, to = x.reshape(-1), out.reshape(-1)
+
+    def part(start: int, stop: int) -> None:
+        loops(code, flat, to, *numbers, start, stop)
+
+    run = partial(loops, code, flat, to, *numbers, 0, x.size)
+    return Bound(run, x.size, part, x.size * 0.8, "compiled", (0,))
+
+
+@binder("layer_norm")
+def bind_layer_norm(call: Call) -> Bound | None:
+    """Rows with mean 0 and variance 1, scaled and shifted."""
+    x, *rest = call.values
+    gamma, beta, *_ = (*rest, None, None)
+    out, *others = call.outs
+    if not is_ready(call, "norm") or not plain(x, out) or not all(call.fixed[1:]):
+        return None
+    from burnbook.backend.compiled import norm
+
+    if not norm.served(x, gamma, beta):
+        return None
+    rows, to = rows_of(x), rows_of(out)
+    lines = norm.line(gamma, x.shape[-1], 1), norm.line(beta, x.shape[-1], 0)
+    kept = [np.empty(len(rows), F32) if a is None else a.reshape(-1) for a in others]
+    if not plain(*kept):
+        return None
+    epsilon = norm.f32(call.attrs["epsilon"])
+    part = partial(norm.layer_rows, rows, *lines, to, *kept, epsilon)
+    run = partial(part, 0, len(rows))
+    return Bound(run, len(rows), part, x.size * 1.0, "compiled", (0,))

@@ -1,22 +1,35 @@
 """What is done to a program before it is planned: folding, fusing, leaving out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from burnbook.backend.base import Backend
+from burnbook.core.formulas import Formula
 from burnbook.program.compiler.fusion import FusionRule, fused_steps
 from burnbook.program.sizes import Dim, mapped
 from burnbook.program.values import Step, Value
 
 
-class Captured(Protocol):
-    """What is asked of a program."""
+@dataclass(frozen=True)
+class Source:
+    """A program as the compiler is given it; the fields are those of `Program`.
 
+    results: how many of the outputs a call gives; the others are updates. batch_size:
+    the batch size of inputs of some shapes, or an error.
+    """
+
+    name: str
+    inputs: tuple[Value, ...]
     steps: tuple[Step, ...]
     outputs: tuple[Value, ...]
+    results: int
     constants: Mapping[Value, Any]
     backend: Backend
+    keys: tuple[Value, ...]
+    takes: Callable[..., Any] | None
+    gives: Callable[[tuple[Any, ...]], Any] | None
+    batch_size: Callable[..., int | None]
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,7 @@ class Lowered:
     unused: int
 
 
-def lower(program: Captured, rules: Sequence[FusionRule]) -> Lowered:
+def lower(program: Source, rules: Sequence[FusionRule]) -> Lowered:
     """Fold constants, leave out what no output needs, and fuse."""
     steps, constants = folded(program)
     wanted = used_steps(steps, program.outputs)
@@ -41,7 +54,7 @@ def lower(program: Captured, rules: Sequence[FusionRule]) -> Lowered:
     return Lowered(tuple(fused), constants, *counts)
 
 
-def folded(program: Captured) -> tuple[list[Step], dict[Value, Any]]:
+def folded(program: Source) -> tuple[list[Step], dict[Value, Any]]:
     """The steps that need an input or the batch size, and the results of the others."""
     constants: dict[Value, Any] = dict(program.constants)
     kept: list[Step] = []
@@ -69,7 +82,7 @@ def _is_fixed(step: Step, constants: Mapping[Value, Any]) -> bool:
     mapped(step.inputs, leaves.append)
     mapped(step.attrs, leaves.append)
     return not any(
-        type(leaf) is Dim or (type(leaf) is Value and leaf not in constants)
+        type(leaf) in (Dim, Formula) or (type(leaf) is Value and leaf not in constants)
         for leaf in leaves
     )
 

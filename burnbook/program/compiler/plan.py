@@ -17,7 +17,8 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.thread_pool import cores, threads
 from burnbook.backend.numpy import no_errors, reset_errstate, set_errstate
-from burnbook.program.compiler.bound import IN_PLACE, Bound, Call, bind
+from burnbook.program.compiler.bound import IN_PLACE, Bound, Call, Given, bind
+from burnbook.program.compiler.fusion import attrs_of
 from burnbook.program.compiler.memory import Lifetime, block, peak, placed
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
@@ -56,12 +57,10 @@ class Plan:
     once where every result is allocated by itself, and given up after its last use.
     """
 
-    def __init__(
-        self, what: Part, n: int | None, backend: Backend, is_compiled: bool
-    ):
+    def __init__(self, what: Part, n: int | None, backend: Backend, is_compiled: bool):
         self.what, self.n, self.backend = what, n, backend
         self.is_compiled = is_compiled
-        self.drawn: dict[Value, Any] = {}
+        self.given = Given()
         self.roots: dict[Value, Value] = {}
         self.views: set[int] = set()
         trial = self._trial_arrays()
@@ -83,12 +82,19 @@ class Plan:
         self._outs = [self.arrays[value] for value in what.outputs]
         self.eager_bytes = self._eager_bytes()
 
-    def run(self, inputs: Sequence[Any], keys: Iterable[Any] = ()) -> list[Any]:
+    def run(
+        self,
+        inputs: Sequence[Any],
+        keys: Iterable[Any] = (),
+        numbers: Mapping[str, float] | None = None,
+    ) -> list[Any]:
         """The outputs for these arrays, each in memory of its own."""
         for place, array in zip(self._ins, inputs, strict=True):
             place[...] = array
         if self.what.keys:
-            self.drawn.update(zip(self.what.keys, keys, strict=True))
+            self.given.keys.update(zip(self.what.keys, keys, strict=True))
+        if numbers is not None:
+            self.given.numbers = numbers
         before = set_errstate(no_errors)
         try:
             for call in self.calls:
@@ -189,12 +195,12 @@ class Plan:
         return Call(
             step,
             mapped(step.inputs, put),
-            mapped(step.attrs, put),
+            mapped(attrs_of(step), put),
             tuple([None if v is None else arrays.get(v) for v in step.outputs]),
             tuple([type(v) is not Value or v not in self.roots for v in step.inputs]),
             self.backend,
             self.is_compiled,
-            self.drawn,
+            self.given,
         )
 
     def _bound(self, step: Step, arrays: Arrays) -> Bound:
@@ -276,9 +282,7 @@ class Plan:
         for value, root in self.roots.items():
             if value is root and root in starts:
                 like = trial[root]
-                arrays[root] = np.ndarray(
-                    like.shape, like.dtype, memory, starts[root]
-                )
+                arrays[root] = np.ndarray(like.shape, like.dtype, memory, starts[root])
         for i, step in enumerate(self.what.steps):
             for value in step.outputs:
                 if value is None or value in arrays:
@@ -332,7 +336,7 @@ class Plan:
                     source = roots.get(step.inputs[0]) if i in self.views else None
                     roots[value] = value if source is None else source
                     made.setdefault(roots[value], i)
-        last = {root: -1 for root in made}
+        last = dict.fromkeys(made, -1)
         for i, step in enumerate(self.what.steps):
             for value in (*step.values, *(v for v in step.outputs if v is not None)):
                 if value in roots:
