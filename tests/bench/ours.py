@@ -1,5 +1,6 @@
 """The workloads in burnbook; each function gives a callable that runs it once."""
 
+import functools
 import os
 import tempfile
 
@@ -27,6 +28,7 @@ from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoder
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.nn import PaddingConfig2d
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
+from burnbook.program import capture
 from burnbook.train import LearnerBuilder
 
 
@@ -212,6 +214,32 @@ def inference(compiled, batch):
     model = ModelConfig(10, 512).init(device)
     x = images(device, batch)
     return lambda: model.forward(x)
+
+
+def captured_inference(compiled, batch):
+    """The same as a captured program, compiled."""
+    device = Numpy(compiled=compiled)
+    model = ModelConfig(10, 512).init(device)
+    x = images(device, batch)
+    return functools.partial(capture(model, x).compile(), x)
+
+
+def w5_forward(captured):
+    """999 small ops in a row, without gradients; as a compiled program or not."""
+    device = Numpy()
+    w = Tensor.from_numpy(np.eye(8, dtype=np.float32), device)
+    b = Tensor.full([8, 8], 1e-3, device)
+    c = Tensor.full([8, 8], 0.999, device)
+    x0 = Tensor.ones([8, 8], device)
+
+    def chain(x):
+        for _ in range(333):
+            x = (x @ w + b) * c
+        return x
+
+    if captured:
+        return functools.partial(capture(chain, x0, batch=None).compile(), x0)
+    return lambda: chain(x0)
 
 
 def w5():

@@ -76,6 +76,7 @@ class Bound:
     stretched: tuple[int, ...] = ()
 
 
+WITH_FORMULAS = {"adam_step"}  # whose binders know of numbers that each run brings
 Binder = Callable[[Call], Bound | None]
 BINDERS: dict[str, list[Binder]] = {}
 
@@ -94,7 +95,8 @@ def binder(*names: str) -> Callable[[Binder], Binder]:
 
 def bind(call: Call) -> Bound:
     """A step, bound by whoever can, else as a call of its op."""
-    if any(type(leaf) in (Value, Formula) for leaf in leaves_of(call.attrs)):
+    changes = any(type(leaf) in (Value, Formula) for leaf in leaves_of(call.attrs))
+    if changes and call.step.op.name not in WITH_FORMULAS:
         return called(call)
     for function in BINDERS.get(call.step.op.name, ()):
         found = function(call)
@@ -314,3 +316,33 @@ def bind_linear_block(call: Call) -> Bound | None:
         then.run()
 
     return Bound(run, cost=first.cost + then.cost, how="out")
+
+
+@binder("linear.backward")
+def bind_linear_backward(call: Call) -> Bound | None:
+    """The gradients of a linear layer, each written where it belongs."""
+    g, x, weight = call.values[:3]
+    outs = [*call.outs, None, None][:3]
+    arrays = [a for a in (g, x, weight, *outs) if isinstance(a, np.ndarray)]
+    if g.ndim != 2 or any(a.dtype != g.dtype for a in arrays) or g.dtype.kind != "f":
+        return None
+    runs: list[Callable[[], Any]] = []
+    cost = 0.0
+    dx, dw, db = outs
+    if dx is not None:
+        runs.append(product(g, weight.T, dx))
+        cost += g.size * weight.shape[0] / 30
+    if dw is not None:
+        if x.ndim != 2:
+            return None
+        runs.append(product(x.T, g, dw))
+        cost += g.size * x.shape[1] / 30
+    if db is not None:
+        runs.append(partial(np.add.reduce, g, 0, None, db))
+        cost += g.nbytes / BYTES
+
+    def run() -> None:
+        for one in runs:
+            one()
+
+    return Bound(run, cost=cost, how="out")

@@ -47,18 +47,32 @@ class Lowered:
 
 def lower(program: Source, rules: Sequence[FusionRule]) -> Lowered:
     """Fold constants, leave out what no output needs, and fuse."""
-    steps, constants = folded(program)
-    wanted = used_steps(steps, program.outputs)
-    fused = fused_steps(wanted, program.outputs, rules)
-    counts = len(program.steps) - len(steps), len(steps) - len(wanted)
-    return Lowered(tuple(fused), constants, *counts)
+    given = (program.steps, program.outputs, program.constants, program.backend)
+    return lower_steps(*given, rules)
 
 
-def folded(program: Source) -> tuple[list[Step], dict[Value, Any]]:
+def lower_steps(
+    steps: Sequence[Step],
+    outputs: Sequence[Value],
+    constants: Mapping[Value, Any],
+    backend: Backend,
+    rules: Sequence[FusionRule],
+) -> Lowered:
+    """The same for the parts of a program."""
+    left, known = folded(steps, constants, backend)
+    wanted = used_steps(left, outputs)
+    fused = fused_steps(wanted, outputs, rules)
+    counts = len(steps) - len(left), len(left) - len(wanted)
+    return Lowered(tuple(fused), known, *counts)
+
+
+def folded(
+    steps: Sequence[Step], given: Mapping[Value, Any], backend: Backend
+) -> tuple[list[Step], dict[Value, Any]]:
     """The steps that need an input or the batch size, and the results of the others."""
-    constants: dict[Value, Any] = dict(program.constants)
+    constants: dict[Value, Any] = dict(given)
     kept: list[Step] = []
-    for step in program.steps:
+    for step in steps:
         if not _is_fixed(step, constants):
             kept.append(step)
             continue
@@ -66,7 +80,7 @@ def folded(program: Source) -> tuple[list[Step], dict[Value, Any]]:
         def put(leaf: Any) -> Any:
             return constants[leaf] if type(leaf) is Value else leaf
 
-        found = program.backend.run(
+        found = backend.run(
             step.op, mapped(step.inputs, put), mapped(step.attrs, put)
         )
         results = found if step.is_tuple else (found,)

@@ -23,6 +23,8 @@ from burnbook.program.compiler.memory import Lifetime, block, peak, placed
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 
+#: Of steps that may write over what they read: for each result, that input.
+UPDATES = {"adam_step": (0, 2, 3)}
 VIEWS = {"reshape", "swap_dims", "permute", "slice", "expand", "flip"}
 NEAR = 1 << 18  # bytes that a stretch of a region may touch: half of a second cache
 WORTH = 60_000  # nanoseconds of work that are worth waking another thread
@@ -31,13 +33,19 @@ Arrays = dict[Value, Any]
 
 @dataclass(frozen=True)
 class Part:
-    """What a plan is made from: steps, values and constants of a lowered program."""
+    """What a plan is made from: steps, values and constants of a lowered program.
+
+    held: arrays of inputs that no run is given, which stay from run to run. updates:
+    pairs of such an input and the result that takes its place after each run.
+    """
 
     inputs: tuple[Value, ...]
     steps: tuple[Step, ...]
     outputs: tuple[Value, ...]
     constants: Mapping[Value, Any]
     keys: tuple[Value, ...] = ()
+    held: Mapping[Value, Any] = field(default_factory=dict[Value, Any])
+    updates: tuple[tuple[Value, Value], ...] = ()
 
 
 @dataclass
@@ -78,6 +86,10 @@ class Plan:
         self.calls: list[Callable[[], Any]] = []
         for region in self.regions:
             self.calls += self._calls_of(region)
+        for old, new in what.updates:
+            if self.roots.get(new) is not old:
+                target, found = self.arrays[old], self.arrays[new]
+                self.calls.append(partial(np.copyto, target, found))
         self._ins = [self.arrays[value] for value in what.inputs]
         self._outs = [self.arrays[value] for value in what.outputs]
         self.eager_bytes = self._eager_bytes()
@@ -108,7 +120,9 @@ class Plan:
 
         Nothing is written to them, so the system gives no memory for them.
         """
-        arrays: Arrays = dict(self.what.constants)
+        arrays: Arrays = {**self.what.constants, **self.what.held}
+        for value in self.what.held:
+            self.roots[value] = value
         for value in self.what.inputs:
             arrays[value] = self._fresh(value)
             self.roots[value] = value
@@ -141,7 +155,7 @@ class Plan:
             for value in (*step.values, *(v for v in step.outputs if v is not None)):
                 if value in self.roots:
                     last[self.roots[value]] = i
-        for value in self.what.outputs:
+        for value in (*self.what.outputs, *(new for _, new in self.what.updates)):
             if value in self.roots:
                 last[self.roots[value]] = len(self.what.steps)
         return last
@@ -149,6 +163,7 @@ class Plan:
     def _merge_in_place(self, arrays: Arrays) -> None:
         """Let steps write over what they read, where nobody reads it afterwards."""
         last = self._last_uses()
+        self._update_in_place(arrays, last)
         for i, step in enumerate(self.what.steps):
             if i in self.views or not self._may_be_in_place(step):
                 continue
@@ -157,6 +172,8 @@ class Plan:
                 if type(value) is not Value or value not in self.roots:
                     continue
                 root = self.roots[value]
+                if root in self.what.held:
+                    continue
                 array, target = arrays[value], arrays[out]
                 alike = array.shape == target.shape and array.dtype == target.dtype
                 uses = sum(v is value for v in step.inputs)
@@ -171,6 +188,19 @@ class Plan:
                         self._move(out, root, arrays)
                         last[root] = last.pop(out, i)
                         break
+
+    def _update_in_place(self, arrays: Arrays, last: dict[Value, int]) -> None:
+        """Let steps that give what takes the place of an input write it there."""
+        olds = {new: old for old, new in self.what.updates}
+        for i, step in enumerate(self.what.steps):
+            places = UPDATES.get(step.op.name, ())
+            pairs = zip(step.outputs, places, strict=False)
+            for out, place in pairs:
+                old = step.inputs[place]
+                if out is None or olds.get(out) is not old or last[old] != i:
+                    continue
+                if self.roots[old] is old and sum(v is old for v in step.inputs) == 1:
+                    self._move(out, old, arrays)
 
     def _may_be_in_place(self, step: Step) -> bool:
         return step.op.name in IN_PLACE and len(step.outputs) == 1
@@ -256,6 +286,7 @@ class Plan:
 
     def _times(self) -> tuple[dict[Value, int], dict[Value, int]]:
         """From which to which region each place is needed."""
+        held = self.what.held
         first: dict[Value, int] = {self.roots[v]: -1 for v in self.what.inputs}
         last = dict(first)
         region_of = {i: k for k, r in enumerate(self.regions) for i in r.numbers}
@@ -264,12 +295,12 @@ class Plan:
             if i in self.views:
                 continue
             for value in (*step.values, *(v for v in step.outputs if v is not None)):
-                if value in self.roots:
+                if value in self.roots and self.roots[value] not in held:
                     root = self.roots[value]
                     made.setdefault(root, region_of[i])
                     last[root] = max(last.get(root, -1), region_of[i])
-        for value in self.what.outputs:
-            if value in self.roots:
+        for value in (*self.what.outputs, *(new for _, new in self.what.updates)):
+            if value in self.roots and self.roots[value] not in held:
                 root = self.roots[value]
                 last[root] = len(self.regions)
                 made.setdefault(root, -1)
@@ -278,7 +309,7 @@ class Plan:
     def _placed_arrays(
         self, memory: np.ndarray, starts: dict[Value, int], trial: Arrays
     ) -> Arrays:
-        arrays: Arrays = dict(self.what.constants)
+        arrays: Arrays = {**self.what.constants, **self.what.held}
         for value, root in self.roots.items():
             if value is root and root in starts:
                 like = trial[root]
