@@ -1,4 +1,4 @@
-"""Compiled kernels are used where there are any, whether or not they were kept."""
+"""What tests of programs share."""
 
 import importlib.util
 from unittest import mock
@@ -8,8 +8,9 @@ import pytest
 from burnbook.backend import compiled
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def every_kernel():
+    """Compiled kernels are used where there are any, whether or not they were kept."""
     if importlib.util.find_spec("numba") is None:
         yield
         return

@@ -15,6 +15,7 @@ from burnbook.program import capture
 from burnbook.program.compiler.memory import Lifetime, peak, placed
 from burnbook.tensor import Int, Tensor, apply
 
+pytestmark = pytest.mark.usefixtures("every_kernel")
 PLAIN = Numpy(compiled=False)
 DEVICE = Numpy()
 

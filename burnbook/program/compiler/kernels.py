@@ -335,7 +335,7 @@ def bind_adam(call: Call) -> Bound | None:
         return None
     if any(out is None for out in call.outs) or not plain(*call.values, *call.outs):
         return None
-    from burnbook.backend.compiled import optimizer_steps as kernels  # noqa: PLC0415
+    from burnbook.backend.compiled import optimizer_steps as kernels
 
     none = np.empty(0, F32)
     before = (*[a.reshape(-1) for a in (param, grad, m, v)], none)

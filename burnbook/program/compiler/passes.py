@@ -80,9 +80,7 @@ def folded(
         def put(leaf: Any) -> Any:
             return constants[leaf] if type(leaf) is Value else leaf
 
-        found = backend.run(
-            step.op, mapped(step.inputs, put), mapped(step.attrs, put)
-        )
+        found = backend.run(step.op, mapped(step.inputs, put), mapped(step.attrs, put))
         results = found if step.is_tuple else (found,)
         for value, array in zip(step.outputs, results, strict=True):
             if value is not None:
