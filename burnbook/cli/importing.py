@@ -67,6 +67,12 @@ def add_commands(commands: Subcommands) -> None:
     made.add_argument(
         "--check", action="store_true", help="only report: 1 where something is unknown"
     )
+    made.add_argument(
+        "--compare",
+        action="store_true",
+        help="compare every value with the original's, for the inputs in "
+        "test_data_set_0 beside the file: 1 where one is not close",
+    )
 
 
 def run_pytorch(options: argparse.Namespace) -> int:
@@ -105,10 +111,15 @@ def _rule(text: str) -> tuple[str, str]:
 
 def run_onnx(options: argparse.Namespace) -> int:
     """Report, and write source and record if a folder is given."""
-    from burnbook.importers.onnx import ModelGen, RecordType, check
+    from burnbook.importers.onnx import ModelGen, RecordType, check, compare
 
     report = check(options.file)
     say(str(report))
+    if options.compare and report.is_supported():
+        values = compare(options.file)
+        say(str(values))
+        if values.first_difference is not None:
+            return 1
     if options.check or options.output is None:
         return 0 if report.is_supported() else 1
     kind = RecordType[options.record_type]

@@ -31,13 +31,20 @@ What a writer has to know:
 - A size, in a shape or an attribute, is an int or a `Dim`, which follows the batch size
   n: `dim.scale * n + dim.offset`. `resolved(step.attrs, n)` puts in a number for n.
 - `step.outputs` may hold None (a gradient that nobody wants), and more than one Value
-  where the op declares extras or several results; `program.uses[value]` says how often
-  each is used, and is 0 for extras that only gradients would see.
+  where the op declares extras or several results. `program.uses[value]` says how often
+  each is used; it is 0 for an extra that only gradients would see. An extra may be None
+  in a run, where a kernel does without it; its shape is () then.
 - `program.outputs` may be inputs or constants, and the same value twice.
+
+- Of a training step (`capture_training`) some inputs are a "state": `program.updates`
+  pairs each with the output that takes its place, those of `program.outputs` behind
+  `program.results`. Keys of random numbers are Values in `program.keys`; a number such
+  as the learning rate is a `Formula` in attributes, of the names in `program.numbers`.
 
 `program.run(*arrays)` is the definition that all of them are tested against.
 """
 
+from burnbook.core.formulas import Formula as Formula
 from burnbook.program.capture import capture as capture
 from burnbook.program.program import Program as Program
 from burnbook.program.sizes import (

@@ -43,7 +43,8 @@ class Recorded(NDArrayOperatorsMixin):
     """A value of a recording: what it is, not what it holds.
 
     origin: ("input", i), ("constant", i) or ("result", step, output). inputs, names:
-    whether it was computed from inputs, and from which named constants.
+    whether it was computed from inputs, and from which named constants. array: what it
+    is in this run; None for an extra result that a kernel has left out.
     """
 
     __slots__ = ("__weakref__", "array", "from_input", "names", "origin", "recording")
@@ -65,12 +66,12 @@ class Recorded(NDArrayOperatorsMixin):
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes, which are those of this run."""
-        return self.array.shape
+        return self.array.shape if self.array is not None else ()
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The element type."""
-        return self.array.dtype
+        return self.array.dtype if self.array is not None else np.dtype(np.float32)
 
     @property
     def size(self) -> int:
@@ -250,7 +251,7 @@ class Recording:
         number = len(self.steps)
         made = tuple(
             Recorded(array, ("result", number, i), self, from_input, names)
-            if hasattr(array, "shape")
+            if hasattr(array, "shape") or (i and op.extras)
             else None
             for i, array in enumerate(outs)
         )

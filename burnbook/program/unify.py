@@ -75,8 +75,10 @@ class Unifier:
                 if out is None:
                     made.append(None)
                     continue
-                found_shapes = [row.outputs[i].shape for row in rows]  # type: ignore[union-attr]
-                shape = self.alike(found_shapes, step.op.name)
+                outs: list[Any] = [row.outputs[i] for row in rows]
+                shape: Any = ()
+                if all(one.array is not None for one in outs):
+                    shape = self.alike([one.shape for one in outs], step.op.name)
                 name = self.name(f"{base}.{step.op.name}" if base else step.op.name)
                 value = Value(name, "result", out.dtype, shape)
                 made.append(value)

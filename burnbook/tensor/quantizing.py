@@ -141,11 +141,12 @@ def numbers_of(
     codes: Any, strategy: QuantizationStrategy, shape: Shape, backend: Any
 ) -> Any:
     """The raw Float value that codes stand for."""
-    scheme, xp = strategy.scheme, backend.xp
+    scheme = strategy.scheme
     scale, offset = spread(backend, strategy, shape)
-    values = (xp.reshape(codes, divided(shape, scheme)), scale, offset)
+    parts = divided(shape, scheme)
+    values = (codes if parts == shape else codes.reshape(parts), scale, offset)
     out = backend.run(from_codes, values, {"value": scheme.value.name})
-    out = xp.reshape(out, shape)
+    out = out if parts == shape else out.reshape(shape)
     if backend.float_dtype == F32:
         return out
     return backend.run(cast, (out,), {"dtype": backend.float_dtype})

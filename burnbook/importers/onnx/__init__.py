@@ -8,6 +8,7 @@ from burnbook.importers.onnx.report import OnnxReport
 
 if TYPE_CHECKING:
     from burnbook.importers.onnx.backend import Backend
+    from burnbook.importers.onnx.closeness import compare
 
 __all__ = [
     "Backend",
@@ -15,6 +16,7 @@ __all__ = [
     "OnnxReport",
     "RecordType",
     "check",
+    "compare",
     "load",
     "source_of",
 ]
@@ -25,4 +27,8 @@ def __getattr__(name: str) -> Any:
         from burnbook.importers.onnx.backend import Backend
 
         return Backend
+    if name == "compare":
+        from burnbook.importers.onnx.closeness import compare
+
+        return compare
     raise AttributeError(name)

@@ -89,15 +89,24 @@ def as_damage(title: str) -> Generator[None]:
 
 def read(model: Any) -> tuple[Model, str]:
     """A file in its plain form, and its name."""
+    path = Path(model) if isinstance(model, (str, PathLike)) else None
+    folder, title = (path.parent, path.name) if path else (None, "a model")
+    proto = inferred(read_proto(model))
+    with as_damage(title):
+        return read_model(proto, Files(folder)), title
+
+
+def read_proto(model: Any) -> Any:
+    """An onnx.ModelProto of a path or of a file's bytes; one that is given stays."""
     try:
         import onnx
     except ImportError:
         what = "reading an .onnx file needs the package onnx"
         raise ArgumentError("onnx", what, cure="pip install onnx") from None
-    folder, title = None, "a model"
+    title = "a model"
     if isinstance(model, (str, PathLike)):
         path = Path(model)
-        folder, title = path.parent, path.name
+        title = path.name
         try:
             model = path.read_bytes()
         except OSError as error:
@@ -113,9 +122,7 @@ def read(model: Any) -> tuple[Model, str]:
             what = f"{title} is no ONNX file, or damaged"
             raise RecordError("onnx", what) from None
         model = proto
-    model = inferred(model)
-    with as_damage(title):
-        return read_model(model, Files(folder)), title
+    return model
 
 
 def inferred(model: Any) -> Any:

@@ -23,10 +23,19 @@ import traitlets
 
 from burnbook.core.errors import ConfigError
 from burnbook.module import Module
+from burnbook.program import Program, Training
 from burnbook.tensor import Tensor
 from burnbook_widgets.autodiff.groups import Group, around, at_first, group, visible
 from burnbook_widgets.autodiff.layout import HEIGHT, WIDTH, lay_out
-from burnbook_widgets.autodiff.parts import KINDS, Part, brief, read, tensors_in
+from burnbook_widgets.autodiff.parts import (
+    KINDS,
+    Part,
+    Parts,
+    brief,
+    read,
+    tensors_in,
+)
+from burnbook_widgets.autodiff.program_parts import read_program
 from burnbook_widgets.autodiff.rules import rules_of, sentence
 from burnbook_widgets.autodiff.still import ROOM, picture
 from burnbook_widgets.autodiff.value_recorder import ValueRecorder
@@ -66,7 +75,8 @@ class GraphView(View):
     as one box with the value of its last step: `groups`, `unfold`, `fold`.
 
     loss: a tensor, or a function that computes it (`GraphView(lambda: (x + 1).sum())`);
-    then also values are known that the tape does not keep.
+    then also values are known that the tape does not keep. A captured program is drawn
+    with its shapes; it has no values but constants.
     named: tensors and modules under the names to show; without, the variables where
     the view is made.
 
@@ -80,14 +90,14 @@ class GraphView(View):
         [6.0]
     """
 
-    def __init__(self, loss: Tensor | Callable[[], Tensor], **named: Any):
+    def __init__(
+        self, loss: Tensor | Callable[[], Tensor] | Program | Training, **named: Any
+    ):
         super().__init__()
-        around_it = named or _variables(sys._getframe(1))
-        recorder = ValueRecorder()
-        if callable(loss):
-            held = (tensor for _, tensor in tensors_in(around_it))
-            loss = recorder.compute(loss, held)
-        found = read(loss, around_it, recorder)
+        if isinstance(loss, (Program, Training)):
+            found = read_program(loss)
+        else:
+            found = _read(loss, named or _variables(sys._getframe(1)))
         self.parts = found.parts
         self._edges = found.edges
         self._forward, self._back = found.forward, found.back
@@ -297,7 +307,7 @@ class GraphView(View):
     def facts(self) -> list[list[str]]:
         """All that is known of the chosen part at this step: name, text, how shown."""
         part, seen = self.parts[self._chosen], self._seen()[self._chosen]
-        found = [["part", part.label, ""], ["kind", KINDS[part.kind], ""]]
+        found = [["part", part.label, ""], ["kind", part.note or KINDS[part.kind], ""]]
         step = part.step
         if step is not None and part.op:
             found.append(["op", sentence(step.op), ""])
@@ -458,6 +468,15 @@ class GraphView(View):
             f"{_count(len(self._forward), 'op')}, "
             f"{_count(leaves, 'leaf', 'leaves')}, step {self._step} of {self.steps})"
         )
+
+
+def _read(loss: Tensor | Callable[[], Tensor], around_it: dict[str, Any]) -> Parts:
+    """The parts behind a tensor, or behind what a function computes."""
+    recorder = ValueRecorder()
+    if callable(loss):
+        held = (tensor for _, tensor in tensors_in(around_it))
+        loss = recorder.compute(loss, held)
+    return read(loss, around_it, recorder)
 
 
 def _variables(frame: FrameType) -> dict[str, Any]:

@@ -73,10 +73,9 @@ def _paths(parts: Sequence[Part], order: Sequence[int]) -> dict[int, Path]:
         part = parts[number]
         if part.kind != "op":
             continue
-        held = [parts[came] for _, came in part.inputs]
-        paths = [_module(p.name) for p in held if p.kind == "leaf" and "." in p.name]
-        if paths:
-            own[number] = _shared(paths)
+        path = _own_path(part, [parts[came] for _, came in part.inputs])
+        if path is not None:
+            own[number] = path
     ops = [number for number in order if parts[number].kind == "op"]
     before, after = _nearest(ops, own), _nearest(ops[::-1], own)
     for number in ops:  # between two ops of a module: of that module
@@ -89,6 +88,14 @@ def _paths(parts: Sequence[Part], order: Sequence[int]) -> dict[int, Path]:
                 if parts[came].kind != "op":
                     own.setdefault(came, own[number])
     return own
+
+
+def _own_path(part: Part, held: Sequence[Part]) -> Path | None:
+    """The module that an op says it is of, or that its parameters are of."""
+    if part.path is not None:
+        return tuple(part.path.split(".")) if part.path else ()
+    paths = [_module(p.name) for p in held if p.kind == "leaf" and "." in p.name]
+    return _shared(paths) if paths else None
 
 
 def _nearest(ops: Sequence[int], known: dict[int, Path]) -> dict[int, Path]:

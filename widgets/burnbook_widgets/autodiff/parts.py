@@ -29,25 +29,37 @@ KINDS = {
 }
 
 
+@dataclass(frozen=True)
+class ProgramStep:
+    """A step of a captured program, as the view asks for it."""
+
+    name: str
+    op: Any
+    attrs: dict[str, Any]
+
+
 @dataclass
 class Part:
     """A step of a graph, a leaf, or an input that no gradient flows to.
 
     origin: where its value was found. inputs: for each input of the op its name and the
     number of the part that it came from. whole: whether these are all its inputs.
-    turn: which of several nameless ops of its kind it is, from 1.
+    turn: which of several nameless ops of its kind it is, from 1. note: what it is,
+    where its kind does not say it. path: the module that ran it, where that is known.
     """
 
     kind: str
-    step: GraphNode | None = None
+    step: GraphNode | ProgramStep | None = None
     name: str = ""
-    shape: tuple[int, ...] | None = None
+    shape: tuple[Any, ...] | None = None
     value: np.ndarray | None = None
     origin: str = ""
     gradient: np.ndarray | None = None
     inputs: list[tuple[str, int]] = field(default_factory=list)
     whole: bool = True
     turn: int = 0
+    note: str = ""
+    path: str | None = None
 
     @property
     def op(self) -> str:
@@ -174,7 +186,7 @@ class _Reader:
     def _join(self, part: Part, name: str, value: Any, came: GraphNode | None) -> None:
         array = as_array(value)
         step = part.step
-        assert step is not None
+        assert isinstance(step, GraphNode)
         if came is not None:
             number = self._number[came]
             source = self.parts[number]
@@ -219,7 +231,7 @@ class _Reader:
 
     def _run(self, part: Part) -> np.ndarray | None:
         step = part.step
-        assert step is not None
+        assert isinstance(step, GraphNode)
         op = step.op
         if OPS.get(step.name) is not op:
             return None

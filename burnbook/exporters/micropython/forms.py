@@ -1,0 +1,339 @@
+"""Which op becomes which call: one function for each form.
+
+A form is handed the file that is written and the step, and adds its calls.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burnbook.program import Step, Value
+
+if TYPE_CHECKING:
+    from burnbook.exporters.micropython.export import Writer
+
+Form = Callable[["Writer", Step, dict[str, Any]], None]
+FORMS: dict[str, Form] = {}
+
+
+class NoForm(Exception):
+    """A step that a small machine is not given; the text says why."""
+
+
+def form(*names: str) -> Callable[[Form], Form]:
+    """Declare how the ops with these names are written."""
+
+    def declare(function: Form) -> Form:
+        for name in names:
+            FORMS[name] = function
+        return function
+
+    return declare
+
+
+# Functions of one number, as Python expressions of x.
+UNARY = {
+    "relu": "x if x > 0 else 0.0",
+    "sigmoid": "sigmoid(x)",
+    "tanh": "tanh(x)",
+    "gelu": "x * (1 + erf(x * 0.7071067811865476)) / 2",
+    "silu": "x * sigmoid(x)",
+    "exp": "exp(x)",
+    "log": "log(x)",
+    "sqrt": "sqrt(x)",
+    "sin": "sin(x)",
+    "cos": "cos(x)",
+    "abs": "abs(x)",
+    "neg": "-x",
+    "recip": "1 / x",
+    "square": "x * x",
+    "erf": "erf(x)",
+    "floor": "floor(x)",
+    "ceil": "ceil(x)",
+    "log_sigmoid": "min(x, 0) - log(1 + exp(-abs(x)))",
+    "mish": "x * tanh(max(x, 0) + log(1 + exp(-abs(x))))",
+}
+BINARY = {
+    "add": "x + y",
+    "sub": "x - y",
+    "mul": "x * y",
+    "div": "x / y",
+    "max_pair": "max(x, y)",
+    "min_pair": "min(x, y)",
+    "powf": "x ** y",
+}
+MATH = ("erf", "exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil")
+
+
+@form(*UNARY)
+def unary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    w.unary(step, UNARY[step.op.name])
+
+
+@form("leaky_relu")
+def leaky_relu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    w.unary(step, f"x if x > 0 else x * {attrs['negative_slope']!r}")
+
+
+@form("elu")
+def elu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    w.unary(step, f"x if x > 0 else {attrs['alpha']!r} * (exp(x) - 1)")
+
+
+@form("softplus")
+def softplus(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    b = attrs["beta"]
+    inner = f"max(x * {b!r}, 0) + log(1 + exp(-abs(x * {b!r})))"
+    w.unary(step, f"({inner}) / {b!r}")
+
+
+@form("clamp")
+def clamp(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    text = "x"
+    if attrs["min"] is not None:
+        text = f"max({text}, {float(attrs['min'])!r})"
+    if attrs["max"] is not None:
+        text = f"min({text}, {float(attrs['max'])!r})"
+    w.unary(step, text)
+
+
+@form("power")
+def power(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    w.unary(step, f"x ** {int(attrs['exponent'])}")
+
+
+@form(*BINARY)
+def binary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    x, y = step.inputs
+    text = BINARY[step.op.name]
+    if not isinstance(x, Value):
+        bound = re.sub(r"\bx\b", repr(float(x)), text)
+        w.unary(step, re.sub(r"\by\b", "x", bound), 1)
+    elif not isinstance(y, Value):
+        w.unary(step, re.sub(r"\by\b", repr(float(y)), text))
+    else:
+        w.pairs(step, text)
+
+
+@form("reshape")
+def reshape(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    w.same(step)
+
+
+@form("linear")
+def linear(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    weight = step.inputs[1]
+    inputs, outputs = w.shape(weight)
+    rows = math.prod(w.shape(step.out)) // outputs
+    bias = w.bias(step, outputs)
+    if w.is_int8 and rows == 1:
+        w.int8(step, weight, bias, (inputs, outputs), None)
+        return
+    x, out = w.floats(step.inputs[0]), w.result(step.out)
+    held = w.constant(weight)
+    w.call("linear", x, held, w.array(bias, weight), out, rows, inputs, outputs)
+
+
+@form("conv2d", "conv")
+def conv(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    weight = step.inputs[1]
+    rank = len(w.shape(weight)) - 2
+    if rank > 2:
+        raise NoForm("only images and lines are convolved")
+    filters, each, *taps = w.shape(weight)
+    plane = (_wide(w.shape(step.inputs[0])[2:]), _wide(w.shape(step.out)[2:]))
+    channels = w.shape(step.inputs[0])[1]
+    steps = [_wide(attrs[k], n) for k, n in (("stride", 1), ("padding", 0))]
+    steps.append(_wide(attrs["dilation"], 1))
+    size = (channels, *plane[0])
+    sizes = (size, (each, *_wide(taps)), (filters, *plane[1]), *steps, attrs["groups"])
+    bias = w.bias(step, filters)
+    if w.is_int8:
+        w.int8(step, weight, bias, (filters, each * math.prod(taps)), sizes)
+        return
+    x, out = w.floats(step.inputs[0]), w.result(step.out)
+    w.call("conv", x, w.constant(weight), w.array(bias, weight), out, sizes)
+
+
+def _wide(sizes: Any, more: int = 1) -> tuple[int, ...]:
+    """Sizes of an image; a line is an image of one row."""
+    found = tuple(int(n) for n in sizes)
+    return (more, *found) if len(found) == 1 else found
+
+
+@form("max_pool2d", "max_pool")
+def max_pool(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    if len(attrs["kernel_size"]) > 2:
+        raise NoForm("only images and lines are pooled")
+    channels, *size = w.shape(step.inputs[0])[1:]
+    names = (("stride", 1), ("padding", 0), ("dilation", 1))
+    steps = [_wide(attrs[name], n) for name, n in names]
+    sizes = ((channels, *_wide(size)), _wide(attrs["kernel_size"]))
+    stops = _wide(w.shape(step.out)[2:])
+    x = w.as_it_is(step.inputs[0])
+    w.call("max_pool", x, w.alike(step.inputs[0], step.out), (*sizes, stops, *steps))
+
+
+@form("avg_pool2d", "avg_pool")
+def avg_pool(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    if len(attrs["kernel_size"]) > 2:
+        raise NoForm("only images and lines are pooled")
+    counts = attrs["count_include_pad"]
+    _, _, *size = w.shape(step.inputs[0])
+    _, _, *stops = w.shape(step.out)
+    windows = []
+    for i, (n, m) in enumerate(zip(size, stops, strict=True)):
+        taps, pad = attrs["kernel_size"][i], attrs["padding"][i]
+        lines = []
+        for k in range(m):
+            start = k * attrs["stride"][i] - pad
+            end = min(start + taps, n + pad)
+            inside = max(start, 0), min(end, n)
+            lines.append((*inside, end - start if counts else inside[1] - inside[0]))
+        windows.append(tuple(lines))
+    _average(w, step, size, windows)
+
+
+@form("adaptive_avg_pool2d", "adaptive_avg_pool")
+def adaptive_avg_pool(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    if len(attrs["output_size"]) > 2:
+        raise NoForm("only images and lines are pooled")
+    _, _, *size = w.shape(step.inputs[0])
+    windows = []
+    for n, m in zip(size, attrs["output_size"], strict=True):
+        ends = [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
+        windows.append(tuple((a, b, b - a) for a, b in ends))
+    _average(w, step, size, windows)
+
+
+def _average(w: Writer, step: Step, size: Any, windows: list[Any]) -> None:
+    if len(size) == 1:
+        size, windows = [1, *size], [((0, 1, 1),), *windows]
+    channels = w.shape(step.inputs[0])[1]
+    given = (channels, *size)
+    ranges = w.table(tuple(windows), "WINDOWS")
+    x, scale = w.any_scale(step.inputs[0])
+    w.call("average", x, w.result(step.out), given, ranges, scale)
+
+
+@form("softmax")
+def softmax(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    w.call("softmax", *_along(w, step, attrs["dim"]))
+
+
+@form("log_softmax")
+def log_softmax(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    x, out, *sizes = _along(w, step, attrs["dim"])
+    w.call("softmax", x, out, *sizes)
+    w.call("each", w.function("log(x)"), out, out)
+
+
+def _along(w: Writer, step: Step, dim: int) -> tuple[Any, ...]:
+    shape = w.shape(step.out)
+    dim %= len(shape)
+    sizes = math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :])
+    return (w.floats(step.inputs[0]), w.result(step.out), *sizes)
+
+
+@form("layer_norm")
+def layer_norm(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    shape = w.shape(step.out)
+    size = shape[-1]
+    gamma, beta = (
+        np.full(size, filled, np.float32)
+        if len(step.inputs) <= i or step.inputs[i] is None
+        else w.known(step.inputs[i])
+        for i, filled in ((1, 1.0), (2, 0.0))
+    )
+    held = w.array(gamma, step.out, "gamma"), w.array(beta, step.out, "beta")
+    x, out = w.floats(step.inputs[0]), w.result(step.out)
+    rows = math.prod(shape) // size
+    w.call("layer_norm", x, *held, out, rows, size, float(attrs["epsilon"]))
+
+
+@form("batch_norm_known")
+def batch_norm(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    """A straight line for each channel."""
+    gamma, beta, mean, var = (w.known(v) for v in step.inputs[1:])
+    factor = gamma / np.sqrt(var + attrs["epsilon"])
+    shift = beta - mean * factor
+    inner = math.prod(w.shape(step.out)[2:])
+    count = len(factor)
+    names = (w.array(v, step.out, n) for v, n in ((factor, "factor"), (shift, "shift")))
+    x, out = w.floats(step.inputs[0]), w.result(step.out)
+    whole = math.prod(w.shape(step.out))
+    for name, text, given in zip(names, ("x * y", "x + y"), (x, out), strict=True):
+        w.call("pairs", w.function(text), given, name, out, 1, whole, inner, count)
+
+
+@form("embedding")
+def embedding(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    weight, indices = step.inputs
+    size = w.shape(weight)[1]
+    held = w.constant(weight)
+    w.call("embedding", held, w.floats(indices), w.result(step.out), size)
+
+
+@form("lstm")
+def lstm(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    if attrs["reverse"] or any(v is not None for v in step.inputs[4:]):
+        raise NoForm("it runs backward, or starts with a state")
+    steps, inputs = w.shape(step.inputs[0])[1:]
+    size = w.shape(step.inputs[2])[0]
+    bias = w.bias(step, 4 * size, 3)
+    held = w.constant(step.inputs[1]), w.constant(step.inputs[2])
+    state = w.scratch(4 * size), w.scratch(size)
+    x, out = w.floats(step.inputs[0]), w.result(step.out)
+    given = w.array(bias, step.inputs[1])
+    w.call("lstm", x, *held, given, out, steps, inputs, size, state)
+
+
+@form("permute")
+def permute(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    shape = w.shape(step.inputs[0])
+    order = [axis % len(shape) for axis in attrs["axes"]]
+    _pick(w, step, [shape[i] for i in order], [_steps(shape)[i] for i in order], 0)
+
+
+@form("swap_dims")
+def swap_dims(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    shape = w.shape(step.inputs[0])
+    order = [*range(len(shape))]
+    a, b = attrs["dim1"], attrs["dim2"]
+    order[a], order[b] = order[b], order[a]
+    _pick(w, step, [shape[i] for i in order], [_steps(shape)[i] for i in order], 0)
+
+
+@form("slice")
+def slice_(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    shape = w.shape(step.inputs[0])
+    steps, start = _steps(shape), 0
+    for axis, part in enumerate(w.sized(attrs["index"])):
+        first, _, pace = part.indices(shape[axis])
+        start += first * steps[axis]
+        steps[axis] *= pace
+    _pick(w, step, [*w.shape(step.out)], steps, start)
+
+
+@form("expand")
+def expand(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    shape, out = w.shape(step.inputs[0]), w.shape(step.out)
+    shape = (1,) * (len(out) - len(shape)) + shape
+    pairs = zip(_steps(shape), shape, out, strict=True)
+    steps = [0 if n == 1 < m else step_ for step_, n, m in pairs]
+    _pick(w, step, [*out], steps, 0)
+
+
+def _steps(shape: tuple[int, ...]) -> list[int]:
+    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+
+
+def _pick(w: Writer, step: Step, sizes: Any, steps: Any, start: int) -> None:
+    x = w.as_it_is(step.inputs[0])
+    out = w.alike(step.inputs[0], step.out)
+    w.call("pick", x, out, tuple(sizes), tuple(steps), start)

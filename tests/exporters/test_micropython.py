@@ -1,0 +1,272 @@
+"""Small models as one file: in this Python, and in MicroPython where it is there."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.backend import Autodiff, Numpy
+from burnbook.core.errors import ArgumentError
+from burnbook.core.rng import Stream, use_stream
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.exporters import to_micropython
+from burnbook.module import Module, Quantizer
+from burnbook.program import capture
+from burnbook.tensor import Tensor, activation
+from burnbook.tensor.quantization import MinMaxCalibration, QuantizationScheme
+from tests.nn.test_every import name_of
+from tests.program.test_every import BATCHED, captured
+
+DEVICE = Numpy()
+MACHINE = shutil.which("micropython") or os.environ.get("MICROPYTHON")
+NODE = shutil.which("node")
+WASM = (
+    Path(__file__).parents[2]
+    / ".venv/node/node_modules/@micropython/micropython-webassembly-pyscript"
+)
+needs_micropython = pytest.mark.skipif(MACHINE is None, reason="no micropython here")
+needs_wasm = pytest.mark.skipif(
+    NODE is None or not WASM.is_dir(), reason="no MicroPython for node here"
+)
+
+
+class Sine(Module):
+    """The network of 321 parameters that learns the sine."""
+
+    first: nn.Linear
+    second: nn.Linear
+    third: nn.Linear
+
+    def forward(self, x):
+        x = self.first.forward(x).relu()
+        return self.third.forward(self.second.forward(x).relu())
+
+
+def sine():
+    with use_stream(Stream(1)):
+        sizes = [(1, 16), (16, 16), (16, 1)]
+        return Sine(*[nn.LinearConfig(*size).init(DEVICE) for size in sizes])
+
+
+def guide(hidden=512):
+    with use_stream(Stream(2)):
+        return ModelConfig(10, hidden).init(DEVICE).valid()
+
+
+def digits(count, size=28):
+    rng = np.random.default_rng(0)
+    images = rng.random((count, size, size), np.float32)
+    return Tensor.from_numpy(images, DEVICE)
+
+
+def forward(model, x):
+    return np.asarray(model.forward(x))
+
+
+SUPPORTED = {  # layers of a small machine, by the beginning of their test's name
+    *("Linear", "Conv1d", "Conv2d", "MaxPool1d", "MaxPool2d", "AvgPool1d", "AvgPool2d"),
+    *("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "BatchNorm", "LayerNorm", "Embedding"),
+    *("Relu", "Gelu", "Sigmoid", "Tanh", "Dropout", "LeakyRelu", "HardSigmoid"),
+}
+
+
+@pytest.mark.parametrize("row", BATCHED, ids=name_of)
+def test_a_layer_gives_the_same_or_is_refused_by_name(row, tmp_path):
+    program, run, given = captured(row)
+    name = name_of(row)
+    if len(program.inputs) != 1 or len(program.outputs) != 1:
+        with pytest.raises(ArgumentError, match="one input and one output"):
+            to_micropython(program, tmp_path / "net.py")
+        return
+    refused = []
+    try:
+        made = to_micropython(program, tmp_path / "net.py")
+    except ArgumentError as error:
+        refused.append(str(error))
+    if refused:
+        assert "no form" in refused[0]
+        kind = name.partition("Config")[0].partition("-")[0]
+        assert kind.partition(" ")[0] not in SUPPORTED, refused
+        return
+    x = np.asarray(given[0])[:1]
+    found = made.predict(x)
+    wanted = np.asarray(run(Tensor.from_numpy(x, DEVICE)))
+    np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
+
+
+def test_the_guide_in_whole_numbers_predicts_as_it_does_here(tmp_path):
+    model, x = guide(64), digits(20)
+    made = to_micropython(model, tmp_path / "net.py", x, int8=True)
+    wanted = forward(model, x)
+    found = np.concatenate([made.predict(image) for image in np.asarray(x)])
+    spread = wanted.std(0).mean()
+    assert np.abs(found - wanted).max() < 0.6 * spread
+    assert made.weights < 1.1 * model.num_params()
+    assert made.memory < 32 << 10
+
+
+def test_quantized_weights_keep_their_codes(tmp_path):
+    scheme = QuantizationScheme.PerTensorSymmetric()
+    model = guide(16).quantize_weights(Quantizer(MinMaxCalibration(), scheme))
+    made = to_micropython(model, tmp_path / "net.py", digits(8), int8=True)
+    text = made.path.read_text()
+    codes = model.conv2.weight.val().to_data().to_numpy().astype(np.int8)
+    shown = base64.b64encode(codes.reshape(16, -1)[0].tobytes()).decode()[:60]
+    assert shown in text.replace('"\n    b"', "")
+
+
+def test_activations_of_whole_numbers_are_tables(tmp_path):
+    def run(x):
+        return second.forward(activation.gelu(first.forward(x)))
+
+    first, second = (nn.LinearConfig(8, 8).init(DEVICE) for _ in range(2))
+    values = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
+    x = Tensor.from_numpy(values, DEVICE)
+    made = to_micropython(run, tmp_path / "net.py", x, int8=True)
+    assert "by_table(" in made.path.read_text()
+    found = np.concatenate([made.predict(row) for row in values])
+    np.testing.assert_allclose(found, np.asarray(run(x)), atol=0.05)
+
+
+def test_memory_is_used_again(tmp_path):
+    layers = [nn.LinearConfig(64, 64).init(DEVICE) for _ in range(10)]
+
+    def run(x):
+        for layer in layers:
+            x = layer.forward(x).relu()
+        return x
+
+    x = Tensor.ones([1, 64], DEVICE)
+    made = to_micropython(run, tmp_path / "net.py", x)
+    assert made.memory == 2 * 64 * 4
+    np.testing.assert_allclose(made.predict(np.ones(64)), np.asarray(run(x)), 1e-4)
+
+
+def test_the_file_is_the_same_each_time_and_says_what_it_is(tmp_path):
+    model, x = sine(), Tensor.ones([1, 1], DEVICE)
+    texts = [
+        to_micropython(model, tmp_path / f"{i}.py", x).path.read_text()
+        for i in range(2)
+    ]
+    assert texts[0] == texts[1]
+    assert texts[0].startswith('"""Sine, written by burnbook')
+    assert "Weights 1,284 bytes, memory 128 bytes." in texts[0]
+    assert "import numpy" not in texts[0]
+    assert "burnbook" not in texts[0].partition('"""\n\n')[2]
+
+
+def test_names_of_a_model_never_become_code(tmp_path):
+    class Net(Module):
+        größe: nn.Linear
+
+        def forward(self, x):
+            return self.größe.forward(x)
+
+    net = Net(nn.LinearConfig(2, 2).init(DEVICE))
+    x = Tensor.ones([1, 2], DEVICE)
+    made = to_micropython(net, tmp_path / "net.py", x)
+    np.testing.assert_allclose(made.predict([1, 1]), forward(net, x), 1e-5)
+
+
+def test_what_has_no_form_is_said_at_once(tmp_path):
+    def run(x):
+        return x.cumsum(1) + x.sort(1)
+
+    with pytest.raises(ArgumentError, match="2 operations have no form") as caught:
+        to_micropython(run, tmp_path / "net.py", Tensor.ones([1, 3], DEVICE))
+    assert "cumsum" in str(caught.value)
+    assert not (tmp_path / "net.py").exists()
+    program = capture(sine(), Tensor.ones([1, 1], DEVICE))
+    with pytest.raises(ArgumentError, match="int8 needs examples"):
+        to_micropython(program, tmp_path / "net.py", int8=True)
+
+
+def test_a_model_on_autodiff_is_written_as_it_infers(tmp_path):
+    model = ModelConfig(10, 8).init(Autodiff(Numpy()))
+    made = to_micropython(model, tmp_path / "net.py", digits(1))
+    image = np.asarray(digits(1))
+    np.testing.assert_allclose(
+        made.predict(image), forward(model.valid(), digits(1)), 1e-4, 1e-5
+    )
+
+
+def test_damaged_weights_are_an_error(tmp_path):
+    made = to_micropython(guide(16), tmp_path / "net.py", digits(4), int8=True)
+    text = made.path.read_text()
+    made.path.write_text(text.replace("\n#: ", "\n#; "))
+    with pytest.raises(ValueError, match="lines with the weights are damaged"):
+        made.predict(np.zeros(784))
+    with pytest.raises(ValueError, match="x must have 784 numbers"):
+        made.predict(np.zeros(10))
+
+
+def in_micropython(folder, name, inputs, heap):
+    """What MicroPython gives for each input, in a heap of so many bytes."""
+    code = (
+        "import sys\n"
+        f"sys.path.append({str(folder)!r})\n"
+        f"import {name}\n"
+        f"lines = open({str(folder / 'inputs.txt')!r})\n"
+        "for line in lines:\n"
+        f"    print([repr(v) for v in {name}.predict([float(v) for v in "
+        "line.split()])])\n"
+    )
+    lines = [" ".join(map(repr, x.ravel().tolist())) for x in inputs]
+    (folder / "inputs.txt").write_text("\n".join(lines))
+    found = subprocess.run(
+        [MACHINE, "-X", f"heapsize={heap}", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = [line.strip("[]").split(",") for line in found.stdout.splitlines()]
+    return np.float32([[float(v.strip(" '")) for v in row] for row in rows])
+
+
+@needs_micropython
+def test_the_sine_runs_in_20_kib(tmp_path):
+    model = sine()
+    made = to_micropython(model, tmp_path / "net.py", Tensor.ones([1, 1], DEVICE))
+    values = np.linspace(0, 6, 20, dtype=np.float32)[:, None]
+    found = in_micropython(tmp_path, "net", values, 20 << 10)
+    here = np.concatenate([made.predict(x) for x in values])
+    np.testing.assert_allclose(found, here, 1e-6, 1e-6)
+    np.testing.assert_allclose(
+        found, forward(model, Tensor.from_numpy(values, DEVICE)), 1e-4, 1e-6
+    )
+
+
+@needs_micropython
+@pytest.mark.slow
+def test_the_guide_runs_in_256_kib_with_the_same_100_predictions(tmp_path):
+    model, x = guide(), digits(100)
+    made = to_micropython(model, tmp_path / "net.py", x, int8=True)
+    images = np.asarray(x)
+    found = in_micropython(tmp_path, "net", images, 256 << 10)
+    here = np.concatenate([made.predict(image) for image in images])
+    np.testing.assert_allclose(found, here, 1e-6, 1e-6)
+    assert (found.argmax(1) == here.argmax(1)).all()
+
+
+@needs_wasm
+def test_it_runs_in_micropython_for_the_web(tmp_path):
+    made = to_micropython(guide(16), tmp_path / "net.py", digits(4), int8=True)
+    image = np.asarray(digits(1)).round(3)
+    code = tmp_path / "code.py"
+    values = ", ".join(map(repr, image.ravel().tolist()))
+    code.write_text(f"import net\nprint(net.predict([{values}]))\n")
+    script = Path(__file__).with_name("wasm.mjs")
+    found = subprocess.run(
+        [NODE, script, WASM, made.path, code],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    numbers = np.float32(json.loads(found.stdout))
+    np.testing.assert_allclose(numbers, made.predict(image)[0], 1e-6, 1e-6)

@@ -1,0 +1,288 @@
+"""Networks as ONNX files: beside ONNX Runtime, imported again, quantized, refused."""
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+from burnbook import nn
+from burnbook.backend import Autodiff, Numpy
+from burnbook.cli import main
+from burnbook.core.errors import ArgumentError, GraphError
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.exporters.onnx import onnx_model, to_onnx, unsupported
+from burnbook.importers.onnx import load
+from burnbook.module import Module, Quantizer
+from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoderInput
+from burnbook.program import capture
+from burnbook.record import CompactRecorder, FullPrecisionSettings, NamedMpkFileRecorder
+from burnbook.tensor import Distribution, Tensor, activation
+from burnbook.tensor.quantization import (
+    MinMaxCalibration,
+    QuantizationScheme,
+)
+from tests.exporters.test_onnx_ops import session
+
+DEVICE = Numpy()
+
+
+def numbers(*shape, seed=0):
+    values = np.random.default_rng(seed).standard_normal(shape)
+    return Tensor.from_numpy(values.astype(np.float32), DEVICE)
+
+
+def outputs(model, *tensors, **asked):
+    started = session(model, **asked)
+    feeds = {
+        one.name: np.asarray(x)
+        for one, x in zip(started.get_inputs(), tensors, strict=True)
+    }
+    return started.run(None, feeds)
+
+
+class Encoder(Module):
+    """The encoder of the bench, over embedded tokens."""
+
+    embed: nn.Embedding
+    encoder: nn.transformer.TransformerEncoder
+
+    def forward(self, tokens):
+        x = self.embed.forward(tokens)
+        return self.encoder.forward(TransformerEncoderInput.new(x))
+
+
+class Reader(Module):
+    lstm: nn.Lstm
+    head: nn.Linear
+
+    def forward(self, x):
+        states, _ = self.lstm.forward(x)
+        return self.head.forward(states)
+
+
+def encoder():
+    config = TransformerEncoderConfig(32, 64, 4, 2, norm_first=True, dropout=0.1)
+    return Encoder(nn.EmbeddingConfig(20, 32).init(DEVICE), config.init(DEVICE))
+
+
+def reader():
+    lstm = nn.LstmConfig(6, 8, True).init(DEVICE)
+    return Reader(lstm, nn.LinearConfig(8, 3).init(DEVICE))
+
+
+def tokens(n, length=7):
+    values = np.random.default_rng(n).integers(0, 20, (n, length))
+    return Tensor.from_numpy(values, DEVICE)
+
+
+MODELS = {
+    "guide": (lambda: ModelConfig(10, 32).init(DEVICE), lambda n: numbers(n, 28, 28)),
+    "encoder": (encoder, tokens),
+    "lstm": (reader, lambda n: numbers(n, 5, 6)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_network_is_the_same_in_onnx_runtime_for_any_batch(name):
+    make, example = MODELS[name]
+    model = make().valid()
+    written = onnx_model(model, example(2))
+    onnx.checker.check_model(written, full_check=True)
+    for n in (1, 2, 5):
+        x = example(n)
+        (found,) = outputs(written, x)
+        wanted = np.asarray(model.forward(x))
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_imported_again_it_has_the_same_weights(name):
+    make, example = MODELS[name]
+    model, x = make().valid(), example(2)
+    again = load(onnx_model(model, x), DEVICE)
+    np.testing.assert_allclose(
+        np.asarray(again.forward(x)), np.asarray(model.forward(x)), 1e-5, 1e-5
+    )
+    if name == "lstm":
+        return  # its gates are one array there
+    weights = sorted(_arrays(model), key=_order)
+    found = sorted(_arrays(again), key=_order)
+    assert [a.shape for a in found] == [a.shape for a in weights]
+    for one, other in zip(found, weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _arrays(model):
+    return [np.asarray(param.val()) for _, param in model.named_params()]
+
+
+def _order(array):
+    return array.shape, array.ravel()[:4].tolist()
+
+
+def test_a_record_goes_out_and_comes_back(tmp_path):
+    model, x = ModelConfig(10, 16).init(DEVICE), numbers(2, 28, 28)
+    path = to_onnx(model, tmp_path / "guide.onnx", x)
+    again = load(path, DEVICE)
+    recorder = NamedMpkFileRecorder(FullPrecisionSettings)
+    again.save_file(tmp_path / "again", recorder)
+    back = ModelConfig(10, 16).init(DEVICE).load_file(tmp_path / "again", recorder)
+    np.testing.assert_array_equal(
+        np.asarray(back.valid().forward(x)), np.asarray(model.valid().forward(x))
+    )
+
+
+def test_names_metadata_and_a_batch_that_may_have_any_size_are_kept():
+    model = ModelConfig(10, 16).init(DEVICE)
+    written = onnx_model(
+        model,
+        numbers(2, 28, 28),
+        input_names=["picture"],
+        output_names=["scores"],
+        metadata={"author": "me"},
+        opset=17,
+    )
+    graph = written.graph
+    assert [value.name for value in graph.input] == ["picture"]
+    assert [value.name for value in graph.output] == ["scores"]
+    dims = graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 28, 28]
+    assert {prop.key: prop.value for prop in written.metadata_props} == {"author": "me"}
+    assert written.opset_import[0].version == 17
+    held = {one.name for one in graph.initializer}
+    assert {path for path, _ in model.named_params()} <= held
+    assert "/conv1/Conv" in [node.name for node in graph.node]
+
+
+@pytest.mark.parametrize("opset", [17, 18, 20, 21, 23])
+def test_older_and_newer_opsets_give_the_same(opset):
+    def run(x):
+        y = activation.gelu(x).topk(3, 1) + x.sum_dim(1)
+        return activation.silu(y).max_dim(1)
+
+    x = numbers(4, 6)
+    written = onnx_model(run, x, opset=opset)
+    onnx.checker.check_model(written, full_check=True)
+    np.testing.assert_allclose(outputs(written, x)[0], np.asarray(run(x)), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("scheme", ["symmetric", "affine"])
+def test_quantized_weights_stay_codes(scheme):
+    model, x = ModelConfig(10, 32).init(DEVICE).valid(), numbers(3, 28, 28)
+    kinds = {
+        "symmetric": QuantizationScheme.PerTensorSymmetric(),
+        "affine": QuantizationScheme.PerTensorAffine(),
+    }
+    small = model.quantize_weights(Quantizer(MinMaxCalibration(), kinds[scheme]))
+    written = onnx_model(small, x)
+    onnx.checker.check_model(written, full_check=True)
+    plain = onnx_model(model, x)
+    sizes = [len(m.SerializeToString()) for m in (written, plain)]
+    assert sizes[0] < sizes[1] / 3
+    names = [node.op_type for node in written.graph.node]
+    assert names.count("DequantizeLinear") == 8
+    # Optimized, ONNX Runtime multiplies with rounded activations as well.
+    (found,) = outputs(written, x, plain=True)
+    np.testing.assert_allclose(found, np.asarray(small.forward(x)), 1e-5, 1e-6)
+    again = load(written, DEVICE)
+    np.testing.assert_allclose(
+        np.asarray(again.forward(x)), np.asarray(small.forward(x)), 1e-4, 1e-5
+    )
+
+
+def test_outputs_may_be_inputs_constants_and_twice_the_same():
+    weight = numbers(1, 3)
+
+    def run(x, y):
+        total = x + y
+        return total, x, weight, total
+
+    pair = numbers(2, 3), numbers(2, 3, seed=1)
+    written = onnx_model(run, *pair)
+    onnx.checker.check_model(written, full_check=True)
+    wanted = [np.asarray(t) for t in run(*pair)]
+    for one, other in zip(outputs(written, *pair), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_model_on_autodiff_is_written_as_it_infers(tmp_path):
+    model = ModelConfig(10, 16).init(Autodiff(Numpy()))
+    x = numbers(2, 28, 28)
+    path = to_onnx(model, tmp_path / "m.onnx", x)
+    (found,) = outputs(onnx.load(path), x)
+    wanted = np.asarray(model.valid().forward(x))
+    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+def test_all_that_has_no_form_is_said_at_once():
+    def run(x):
+        return x.cummax(1) + x.cummin(1)
+
+    assert [row[0] for row in unsupported(run, numbers(2, 3))] == ["cummax", "cummin"]
+    with pytest.raises(ArgumentError, match="2 operations have no form") as caught:
+        onnx_model(run, numbers(2, 3))
+    assert "ONNX has no such operator" in str(caught.value)
+
+
+def test_training_is_refused_by_name(tmp_path):
+    def run(x):
+        return x + Tensor.random(x.dims(), Distribution.Default, DEVICE)
+
+    with pytest.raises((ArgumentError, GraphError)):
+        to_onnx(run, tmp_path / "m.onnx", numbers(2, 3))
+    program = capture(run, numbers(2, 3), keys=True)
+    with pytest.raises(ArgumentError, match="uniform") as caught:
+        to_onnx(program, tmp_path / "m.onnx")
+    assert "only training needs" in str(caught.value)
+    assert not (tmp_path / "m.onnx").exists()
+
+
+def test_wrong_numbers_of_names_and_opsets_are_refused():
+    model, x = nn.LinearConfig(3, 2).init(DEVICE), numbers(1, 3)
+    with pytest.raises(ArgumentError, match="opset 9 is not one of 17 to"):
+        onnx_model(model, x, opset=9)
+    with pytest.raises(ArgumentError, match="2 names came"):
+        onnx_model(model, x, input_names=["a", "b"])
+    with pytest.raises(ArgumentError, match="2 names came"):
+        onnx_model(model, x, output_names=["a", "b"])
+    with pytest.raises(ArgumentError, match="takes no examples"):
+        onnx_model(capture(model, x), x)
+
+
+def test_large_weights_stand_beside_the_file(tmp_path, monkeypatch):
+    from burnbook.exporters.onnx import export
+
+    monkeypatch.setattr(export, "LARGEST", 1000)
+    model, x = nn.LinearConfig(64, 32).init(DEVICE), numbers(2, 64)
+    for _ in range(2):  # written over, not appended
+        path = to_onnx(model, tmp_path / "m.onnx", x)
+    assert path.stat().st_size < 2000
+    assert (tmp_path / "m.onnx.data").stat().st_size < 10_000
+    started = runtime.InferenceSession(str(path))
+    name = started.get_inputs()[0].name
+    (found,) = started.run(None, {name: np.asarray(x)})
+    np.testing.assert_allclose(found, np.asarray(model.forward(x)), 1e-5, 1e-5)
+    again = load(path, DEVICE)
+    np.testing.assert_allclose(np.asarray(again.forward(x)), found, 1e-5, 1e-5)
+
+
+def test_the_command_writes_a_file(tmp_path, capsys, monkeypatch):
+    (tmp_path / "net.py").write_text(
+        "from burnbook.backend import Numpy\n"
+        "from burnbook.examples.guide.model import ModelConfig\n"
+        "def make():\n    return ModelConfig(10, 16).init(Numpy())\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    model = ModelConfig(10, 16).init(DEVICE)
+    model.save_file("model", CompactRecorder())
+    given = ["export-onnx", "model.mpk", "model.onnx", "--module", "net:make"]
+    assert main([*given, "--input", "2x28x28"]) == 0
+    assert "wrote model.onnx" in capsys.readouterr().out
+    x = numbers(3, 28, 28)
+    (found,) = outputs(onnx.load("model.onnx"), x)
+    wanted = np.asarray(model.valid().forward(x))
+    np.testing.assert_allclose(found, wanted, 2e-2, 2e-3)
+    with pytest.raises(SystemExit):
+        main([*given, "--input", "2 by 28"])
+    assert "1x16:int" in capsys.readouterr().err

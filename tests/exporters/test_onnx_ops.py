@@ -1,0 +1,126 @@
+"""Every op as ONNX writes it, beside ONNX Runtime."""
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+from burnbook.backend import Numpy
+from burnbook.core.errors import GraphError
+from burnbook.core.op import OPS, draw, split_sample
+from burnbook.exporters.onnx import onnx_model, unsupported
+from burnbook.exporters.onnx.forms import FORMS
+from burnbook.program import capture
+from burnbook.tensor import Tensor, apply
+
+DEVICE = Numpy()
+NEEDED = {"cumprod": 26}  # the opset that has it; ONNX Runtime has not
+
+# What has no form, and why nothing is lost by it: gradients and steps of optimizers are
+# for training; random numbers, too; the rest ONNX does not know.
+NO_FORM = {
+    "training": [
+        "conv_x",
+        "conv_weight",
+        "conv2d_x",
+        "conv2d_weight",
+        "deform_corners",
+        "deform_corners_x",
+        "embedding_weight",
+        "interpolate_x",
+        "cross_entropy_logits",
+        "linear_scan",
+        "adaptive_avg_pool2d_x",
+        "adaptive_avg_pool_x",
+        "avg_pool2d_x",
+        "avg_pool_x",
+        "max_pool2d_x",
+        "max_pool2d_pick",
+        "max_pool_x",
+        "max_pool_pick",
+        "rotary_turns",
+        "slide_back",
+        "newest",
+        "rfft_back",
+        "irfft_back",
+        "cofactor",
+        "cofactor_x",
+        "newton_schulz",
+        "lbfgs_direction",
+        "ctc_labels",
+        "ctc_skips",
+        "ctc_loss",
+        "rnnt_labels",
+        "rnnt_loss",
+        "last_of_equals",
+        "sgd_step",
+        "momentum_step",
+        "adam_step",
+        "amsgrad_step",
+        "adagrad_step",
+        "rmsprop_step",
+        "rmsprop_momentum_step",
+        "rmsprop_centered_step",
+        "adan_step",
+    ],
+    "unknown to ONNX": ["cummax", "cummin", "inverse", "solve", "log_det", "det_sign"],
+    "folded": ["pack", "unpack"],  # of constants, so they are computed at once
+}
+WITHOUT = {name for names in NO_FORM.values() for name in names}
+ROWS = [
+    pytest.param(op, row, id=f"{op.name}-{i}")
+    for op in OPS.values()
+    if op.name not in WITHOUT and op.inputs
+    for i, row in enumerate(op.samples)
+]
+
+
+def session(model, plain=False):
+    options = runtime.SessionOptions()
+    if plain:
+        level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.graph_optimization_level = level
+    options.log_severity_level = 4
+    return runtime.InferenceSession(model.SerializeToString(), options)
+
+
+def test_every_op_has_a_form_or_a_reason():
+    drawn = {"uniform", "normal", "bernoulli", "orthogonal", "dropout"}
+    known = {name for name in OPS if not name.startswith("_")}
+    assert known - set(FORMS) - WITHOUT == set()
+    assert drawn <= set(FORMS), "random numbers have a sentence of their own"
+    assert set(FORMS) & WITHOUT == set(), "these have a form by now"
+
+
+@pytest.mark.parametrize(("op", "row"), ROWS)
+def test_onnx_runtime_gives_what_the_op_gives(op, row):
+    specs, attrs = split_sample(row)
+    rng = np.random.default_rng(0)
+    arrays = [draw(spec, rng) for spec in specs]
+    arrays = [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays]
+    given = [Tensor.from_numpy(array, DEVICE) for array in arrays]
+    try:
+        program = capture(lambda *xs: apply(op, *xs, **attrs), *given, batch=None)
+    except GraphError as error:
+        assert "depends on elements" in str(error)  # noqa: PT017 - one op does
+        return
+    refused = unsupported(program)
+    if op.name in NEEDED:
+        opset = NEEDED[op.name]
+        assert f"needs opset {opset}" in refused[0][2]
+        onnx.checker.check_model(onnx_model(program, opset=opset), full_check=True)
+        return
+    if refused:
+        assert all("training" in why or "float" in why for *_, why in refused) or (
+            "padding_out" in refused[0][2]
+        )
+        return
+    model = onnx_model(program)
+    onnx.checker.check_model(model, full_check=True)
+    feeds = {v.name: a for v, a in zip(program.inputs, arrays, strict=True)}
+    found = session(model).run(None, feeds)
+    wanted = program.run(*[t.value for t in given])
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_allclose(one, other, 1e-5, 1e-6)
