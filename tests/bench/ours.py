@@ -28,7 +28,8 @@ from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoder
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.nn import PaddingConfig2d
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
-from burnbook.program import capture
+from burnbook.program import capture, capture_training
+from burnbook.program.compiled_training import CompiledTraining
 from burnbook.train import LearnerBuilder
 
 
@@ -87,9 +88,12 @@ def classifier_step(model, shape, device):
 def w2(compiled, batch):
     """A training step of an MLP."""
     device = Autodiff(Numpy(compiled=compiled))
+    return classifier_step(mlp(device), [batch, 784], device)
+
+
+def mlp(device):
     sizes = [(784, 256), (256, 256), (256, 10)]
-    model = Mlp(*[LinearConfig(*size).init(device) for size in sizes])
-    return classifier_step(model, [batch, 784], device)
+    return Mlp(*[LinearConfig(*size).init(device) for size in sizes])
 
 
 def w3(compiled):
@@ -181,14 +185,17 @@ class ResNet(Module):
 def w6(compiled):
     """A training step of a small residual network, 64 images of 3 × 32 × 32."""
     device = Autodiff(Numpy(compiled=compiled))
+    return classifier_step(resnet(device), [64, 3, 32, 32], device)
+
+
+def resnet(device):
     stages = [(16, 16, 1), (16, 32, 2), (32, 64, 2)]
-    model = ResNet(
+    return ResNet(
         convolution(3, 16, 1, device),
         BatchNormConfig(16).init(device),
         [Block.of(*stage, device) for stage in stages],
         LinearConfig(64, 10).init(device),
     )
-    return classifier_step(model, [64, 3, 32, 32], device)
 
 
 def conv(compiled, inputs, channels, size, kernel, stride):
@@ -214,6 +221,47 @@ def inference(compiled, batch):
     model = ModelConfig(10, 512).init(device)
     x = images(device, batch)
     return lambda: model.forward(x)
+
+
+def captured_w1(compiled):
+    """W1's step as a captured program, compiled."""
+    device = Autodiff(Numpy(compiled=compiled))
+    model = ModelConfig(10, 512).init(device)
+    x = images(device, 64)
+    labels = np.random.default_rng(1).integers(0, 10, 64)
+    y = Tensor.from_numpy(labels, device)
+
+    def loss(model, x, y):
+        return model.forward_classification(x, y).loss
+
+    training = capture_training(model, loss, AdamConfig().init(), x, y)
+    return functools.partial(CompiledTraining(training).step, 1e-4, x, y)
+
+
+def captured_classifier(model, shape, device):
+    """The step of `classifier_step` as a captured program, compiled."""
+    loss_of = CrossEntropyLossConfig().init(device)
+    rng = np.random.default_rng(0)
+    x = Tensor.from_numpy(rng.standard_normal(shape, np.float32), device)
+    y = Tensor.from_numpy(rng.integers(0, 10, shape[0]), device)
+
+    def loss(model, x, y):
+        return loss_of.forward(model.forward(x), y)
+
+    training = capture_training(model, loss, AdamConfig().init(), x, y)
+    return functools.partial(CompiledTraining(training).step, 1e-3, x, y)
+
+
+def captured_w2(compiled, batch):
+    """W2's step as a captured program, compiled."""
+    device = Autodiff(Numpy(compiled=compiled))
+    return captured_classifier(mlp(device), [batch, 784], device)
+
+
+def captured_w6(compiled):
+    """W6's step as a captured program, compiled."""
+    device = Autodiff(Numpy(compiled=compiled))
+    return captured_classifier(resnet(device), [64, 3, 32, 32], device)
 
 
 def captured_inference(compiled, batch):

@@ -122,7 +122,7 @@ def table_w5(rounds: int) -> Iterator[tuple]:
 
 
 def table_captured(rounds: int) -> Iterator[tuple]:
-    """Inference as a compiled program beside ONNX Runtime, and small ops in a row."""
+    """Compiled programs: inference and ONNX Runtime, training, small ops in a row."""
     theirs, ours = "tests.bench.theirs:onnx_inference", "tests.bench.ours:inference"
     captured = "tests.bench.ours:captured_inference"
     for batch in (1, 256):
@@ -131,6 +131,17 @@ def table_captured(rounds: int) -> Iterator[tuple]:
             Contender(f"inference {batch} ÷ ONNX Runtime", ours, (True, batch)),
             Contender(f"captured {batch} ÷ ONNX Runtime", captured, (True, batch)),
             Contender(f"captured {batch}, plain", captured, (False, batch)),
+        ]
+        yield from show(contenders, rounds)
+    works = [("W1", "w1", ()), ("W2, 64", "w2", (64,)), ("W2, 1024", "w2", (1024,))]
+    for name, work, args in [*works, ("W6", "w6", ())]:
+        ours = f"tests.bench.ours:{work}"
+        captured = f"tests.bench.ours:captured_{work}"
+        contenders = [
+            Contender(f"{name}, torch", f"tests.bench.theirs:{work}", ("eager", *args)),
+            Contender(f"{name}, step by step", ours, (True, *args)),
+            Contender(f"{name}, captured", captured, (True, *args)),
+            Contender(f"{name}, captured, plain", captured, (False, *args)),
         ]
         yield from show(contenders, rounds)
     chain = "tests.bench.ours:w5_forward"
