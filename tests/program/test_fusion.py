@@ -10,6 +10,7 @@ from burnbook.program import capture
 from burnbook.program.compiler import RULES, fusion, without_rule
 from burnbook.tensor import Tensor
 
+pytestmark = pytest.mark.usefixtures("every_kernel")
 DEVICE = Numpy()
 
 
@@ -148,8 +149,37 @@ def test_pools_whose_windows_overlap_are_not_fused():
     steps = program.compile().lowered.steps
     assert [getattr(s.op, "chain", s.op.name) for s in steps] == [
         ("conv2d", "relu"),
-        "max_pool2d",
+        "max_pool",
     ]
+
+
+POOLS = [
+    nn.pool.MaxPool2dConfig([3, 3]).with_strides([3, 3]),
+    nn.pool.AvgPool2dConfig([2, 3]).with_strides([2, 3]),
+    nn.pool.AdaptiveAvgPool2dConfig([2, 7]),
+]
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=lambda config: type(config).__name__)
+@pytest.mark.parametrize("channels", [2, 20])
+def test_pools_whose_windows_lie_side_by_side_are_fused(pool, channels):
+    conv = nn.conv.Conv2dConfig([channels, channels], [3, 3]).init(DEVICE)
+    layer = pool.init()
+    x = drawn(3, channels, 16, 16)
+    program = capture(lambda x: layer.forward(conv.forward(x).relu()), x)
+    compiled = program.compile()
+    assert len(compiled.lowered.steps) == 1
+    np.testing.assert_allclose(
+        np.asarray(compiled(x)), np.asarray(program(x)), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_a_pool_that_rounds_up_is_not_fused():
+    conv = nn.conv.Conv2dConfig([1, 4], [2, 2]).init(DEVICE)
+    pool = nn.pool.MaxPool2dConfig([3, 3]).with_strides([3, 3]).with_ceil_mode(True)
+    layer = pool.init()
+    program = capture(lambda x: layer.forward(conv.forward(x)), drawn(2, 1, 9, 9))
+    assert len(program.compile().lowered.steps) == 2
 
 
 @pytest.mark.parametrize(

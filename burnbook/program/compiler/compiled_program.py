@@ -179,7 +179,7 @@ class CompiledProgram:
             >>> from burnbook.program import capture
             >>> program = capture(lambda x: (x * 2.0).exp(), Tensor.ones([3, 2]))
             >>> print(program.compile().explain(3))
-            <lambda> for n = 3: 2 steps in 1 call
+            <lambda> for n = 3: 2 steps in 2 calls
               1  mul [3, 2]  in place
               2  exp [3, 2]  in place
             memory: 64 bytes planned, 48 bytes one by one
@@ -211,12 +211,8 @@ def _listing(name: str, plan: Plan, lowered: Lowered) -> str:
         how = "view" if i in plan.views else plan.bounds[i].how
         row = f"{i + 1:>3}  {what} [{shape}]  {how}"
         region = region_of.get(i)
-        if region is not None and len(region.numbers) > 1 and region.count > 1:
-            row += (
-                ""
-                if i != region.numbers[0]
-                else f", with the next {len(region.numbers) - 1}"
-            )
+        if region is not None and region.in_turns and i == region.numbers[0]:
+            row += f", in turns with the next {len(region.numbers) - 1}"
         rows.append(row)
     calls = len(plan.calls)
     head = f"{name} for n = {plan.n}: {len(steps)} step{'s' * (len(steps) != 1)}"

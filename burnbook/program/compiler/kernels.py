@@ -29,7 +29,10 @@ from burnbook.program.compiler.patterns import ACTIVATIONS, POOLS, pool_attrs, w
 F32 = np.dtype(np.float32)
 ALONE = 1 << 16  # products that BLAS computes by itself
 RATE = 25.0  # products and sums of a convolution in a nanosecond
-KINDS = {"max_pool2d": "largest"}  # the other pools average
+KINDS: dict[str, str] = {"max_pool2d": "largest", "max_pool": "largest"}
+    "max_pool2d": "largest",
+    "max_pool": "largest",
+}  # others average
 
 
 def is_ready(call: Call, family: str) -> bool:
@@ -61,12 +64,10 @@ def bind_conv(call: Call) -> Bound | None:
     stops = stops_of(call)
     macs = len(x) * len(weight) * math.prod(stops) * per_sum
     cost = macs / RATE + 1000 * len(chain)
-    if (
-        not is_ready(call, "conv")
-        or not plain(x, weight, out)
-        or not all(call.fixed[1:])
-    ):
+    if not is_ready(call, "conv") or not plain(x, weight, out):
         return by_sample(call, 2 * cost)
+    if not all(call.fixed[1:]):
+        return _with_new_weights(call, stops, cost)
     from burnbook.backend.compiled import conv
 
     stride, groups = tuple(attrs["stride"]), attrs["groups"]
@@ -89,6 +90,27 @@ def bind_conv(call: Call) -> Bound | None:
         return by_sample(call, 2 * cost)
     run = partial(part, 0, len(x))
     return Bound(run, len(x), part, cost, "compiled", (0,))
+
+
+def _with_new_weights(call: Call, stops: tuple[int, int], cost: float) -> Bound | None:
+    """A convolution whose weights are others in each run, as in training."""
+    from burnbook.backend.compiled import conv, conv_blocked
+
+    (x, weight, *rest), attrs = call.values, call.attrs
+    stride, dilation = tuple(attrs["stride"]), tuple(attrs["dilation"])
+    groups = attrs["groups"]
+    if "chain" in attrs or not x.size:
+        return None
+    if not conv.in_blocks(x, weight, stops, stride, dilation, groups):
+        return None
+    sizes = zip(
+        *(x.shape[2:], weight.shape[2:], stride, attrs["padding"], dilation),
+        strict=True,
+    )
+    sizes = conv.with_stops(sizes, stops)
+    bias = rest[0] if rest else None
+    run = partial(conv_blocked.blocked_conv2d, x, weight, bias, sizes, call.out)
+    return Bound(run, cost=cost, how="compiled")
 
 
 def stops_of(call: Call) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from burnbook.program.compiler.fusion import attrs_of, fusion
 from burnbook.program.values import Step
 
 ACTIVATIONS = ("relu", "gelu", "silu", "sigmoid")
-POOLS = ("avg_pool2d", "max_pool2d", "adaptive_avg_pool2d")
+POOLS = ("avg_pool2d", "avg_pool", "max_pool2d", "max_pool", "adaptive_avg_pool2d")
 
 
 def _side_by_side(steps: tuple[Step, ...]) -> bool:
@@ -41,6 +41,8 @@ def window_of(
     apart = tuple(attrs.get("dilation", (1, 1)))
     if stride != kernel or padding != (0, 0) or apart != (1, 1):
         return None
+    if any(n // k != m for n, k, m in zip(before, kernel, after, strict=True)):
+        return None  # ceil_mode
     return kernel[0], kernel[1]
 
 

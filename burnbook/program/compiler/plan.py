@@ -50,10 +50,14 @@ class Part:
 
 @dataclass
 class Region:
-    """Steps that run one after the other, or stretch by stretch where count > 1."""
+    """Steps that may go over their arrays together, in so many stretches.
+
+    in_turns: whether they do, as there is enough to compute or to hold.
+    """
 
     numbers: list[int]
     count: int = 1
+    in_turns: bool = False
     written: set[Value] = field(default_factory=set[Value])
     read_whole: set[Value] = field(default_factory=set[Value])
 
@@ -333,6 +337,7 @@ class Plan:
         is_shared = cost >= WORTH and cores() > 1
         if region.count < 2 or not (is_shared or (size > NEAR and len(bounds) > 1)):
             return [bound.run for bound in bounds]
+        region.in_turns = len(bounds) > 1
         work = partial(_in_turns, _steps_of(bounds, region.count), self._tile(region))
         if is_shared:
             return [partial(threads.run, work, (), region.count, 1)]
