@@ -30,9 +30,6 @@ F32 = np.dtype(np.float32)
 ALONE = 1 << 16  # products that BLAS computes by itself
 RATE = 25.0  # products and sums of a convolution in a nanosecond
 KINDS: dict[str, str] = {"max_pool2d": "largest", "max_pool": "largest"}
-    "max_pool2d": "largest",
-    "max_pool": "largest",
-}  # others average
 
 
 def is_ready(call: Call, family: str) -> bool:
