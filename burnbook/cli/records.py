@@ -1,4 +1,4 @@
-"""`burnbook inspect` and `convert`: records without a program."""
+"""`burnbook inspect`, `convert` and `scaffold`: records without a program."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 from burnbook.cli.shared import Subcommands, command, say
 from burnbook.core.errors import RecordError
-from burnbook.core.files import open_regular
+from burnbook.core.files import atomic_write
 
 EXAMPLE = "--module my_model:make"
 
 
 def add_commands(commands: Subcommands) -> None:
     """Declare the commands of this file."""
-    about = "List what a record holds: names, shapes and element types."
+    about = "List what a file of weights holds: names, shapes and element types."
     example = "burnbook inspect guide/model.mpk"
     inspect = command(commands, "inspect", run_inspect, about, example)
     inspect.add_argument(
         "file",
         type=Path,
-        help="a record, a file of PyTorch, or a folder with safetensors",
+        help="a record, a file of PyTorch or ONNX, or a folder with safetensors",
     )
     about = "Convert a record to another format, chosen by the new file's extension."
     example = "burnbook convert model.mpk model.safetensors --precision half"
@@ -47,9 +47,23 @@ def add_commands(commands: Subcommands) -> None:
         help="package.file:function that makes the module, which .bin needs",
     )
 
+    about = "Write the Python source of a module that a record fits."
+    example = "burnbook scaffold model.mpk -o model.py"
+    made = command(commands, "scaffold", run_scaffold, about, example)
+    made.add_argument(
+        "file", type=Path, help="a record with names: .mpk .json .bpk .safetensors"
+    )
+    made.add_argument(
+        "-o", "--output", type=Path, metavar="OUT", help="the file to write, else shown"
+    )
+    made.add_argument(
+        "--name", default="Model", help="the name of the class; default: Model"
+    )
+
 
 def run_inspect(options: argparse.Namespace) -> int:
     """Describe a record."""
+    from burnbook.importers.tensor_file import is_of_pytorch
     from burnbook.record import describe
 
     if is_of_pytorch(options.file):
@@ -61,17 +75,6 @@ def run_inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-def is_of_pytorch(path: Path) -> bool:
-    """Whether a file is one of PyTorch, by its name or its first bytes."""
-    if path.name.endswith((".pt", ".pth", ".ckpt", ".pt.tar")):
-        return True
-    if path.suffix != ".bin":  # which is also what others call theirs
-        return False
-    with open_regular(path, RecordError) as file:
-        head = file.read(4)
-    return head == b"PK\x03\x04" or (head[:1] == b"\x80" and head[1:2] < b"\x06")
-
-
 def run_convert(options: argparse.Namespace) -> int:
     """Convert a record."""
     from burnbook.record import convert
@@ -81,6 +84,20 @@ def run_convert(options: argparse.Namespace) -> int:
     precision = PRECISIONS.get(options.precision)
     path = convert(options.source, options.target, precision=precision, module=module)
     say(f"wrote {path}, {path.stat().st_size:,} bytes")
+    return 0
+
+
+def run_scaffold(options: argparse.Namespace) -> int:
+    """Show or write the source of a module."""
+    from burnbook.importers.scaffold import scaffold
+
+    text = scaffold(options.file, options.name)
+    if options.output is None:
+        say(text.rstrip("\n"))
+        return 0
+    with atomic_write(options.output, RecordError) as file:
+        file.write(text.encode())
+    say(f"wrote {options.output}")
     return 0
 
 

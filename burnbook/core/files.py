@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import mmap
 import operator
 import os
 import stat
@@ -164,6 +165,33 @@ def open_text(path: PathLike, mode: str, errors: str = "strict") -> IO[str]:
     return open(
         path, mode, encoding="utf-8", errors=errors, newline=newline, opener=_opened
     )
+
+
+def map_file(
+    path: PathLike, error: ErrorClass = DataError, where: str = ""
+) -> memoryview:
+    """The bytes of a file, mapped into memory: nothing is read before it is used.
+
+    where: how the error begins; by default "read" and the path.
+    """
+    with open_regular(path, error, where) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return memoryview(b"")
+        try:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError):  # a file system that cannot
+            return memoryview(read_whole(path, error, where))
+
+
+def release(data: memoryview) -> None:
+    """Give the pages of a mapped file back; they are read again when they are used.
+
+    Why: the system maps two megabytes where somebody looks at one byte, and counts them
+    as memory of the process.
+    """
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if isinstance(data.obj, mmap.mmap):
+            data.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def read_whole(

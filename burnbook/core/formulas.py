@@ -84,7 +84,11 @@ class UnknownFloat(Unknown, float):
 
 
 class UnknownInt(Unknown, int):
-    """An unknown int: it is as large as in this run."""
+    """An unknown int: it is as large as in this run.
+
+    Why `t * 0.5` and not `0.5 * t`: Python asks a float on the left alone. A number
+    that forgets its formula so is refused in a capture: other runs have other ones.
+    """
 
 
 def unknown(number: float, formula: Formula) -> Any:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from burnbook.core.errors import Fact, RecordError
+from burnbook.core.files import printable
 
 Kind = Literal["shape", "dtype", "adapter", "load"]
 SIMILAR = 0.7  # how near a name must be to be meant
 LISTED = 10  # names of each sort in the box
+MEANT = 20  # missing paths for which a name is looked for: each is much work
+COMPARED = 2000  # names that are compared with a missing path
 
 
 @dataclass(frozen=True)
@@ -72,20 +75,26 @@ class ApplyResult:
         for name in self.unused:  # with something before it
             if f".{name}".endswith(f".{path}") or f".{path}".endswith(f".{name}"):
                 return name
-        near = [(jaro(path, name), name) for name in self.unused]
+        last = path.rpartition(".")[2]
+        likely = sorted(self.unused, key=lambda name: not name.endswith(last))
+        near = [
+            (jaro(path, name), name)
+            for name in likely[:COMPARED]
+            if len(name) < 10 * len(path)  # longer ones cannot be near enough
+        ]
         best, name = max(near, key=lambda row: row[0], default=(0.0, ""))
         return name if best >= SIMILAR else None
 
     def facts(self) -> list[Fact]:
         """Errors and missing parameters, for an error; then what is unused."""
         rows: list[Fact] = [(error.path, _why(error)) for error in self.errors]
-        for path, _ in self.missing:
-            meant = self.suggestion(path)
-            rows.append(
-                (path, f"missing; did you mean {meant}?" if meant else "missing")
-            )
+        for i, (path, _) in enumerate(self.missing):
+            meant = self.suggestion(path) if i < MEANT else None
+            told = f"missing; did you mean {printable(meant)}?" if meant else "missing"
+            rows.append((path, told))
         if self.unused:
-            shown = ", ".join(self.unused[:4]) + (", …" if len(self.unused) > 4 else "")
+            shown = ", ".join(map(printable, self.unused[:4]))
+            shown += ", …" if len(self.unused) > 4 else ""
             rows.append(("unused", shown))
         return rows
 
@@ -114,7 +123,7 @@ class ApplyResult:
         if self.unused:
             lines += _head("Unused Tensors (in source but not used by model)")
             lines.append("│  First 10 unused tensors:")
-            lines += _listed([f"│    • {name}" for name in self.unused])
+            lines += _listed([f"│    • {printable(name)}" for name in self.unused])
         if self.errors:
             lines += _head("Errors")
             lines += _listed([f"│  ⚠️  {error}" for error in self.errors])
@@ -126,7 +135,7 @@ class ApplyResult:
         for path, _ in self.missing[:LISTED]:
             lines.append(f"│    • {path}")
             if meant := self.suggestion(path):
-                lines.append(f"│        Did you mean: '{meant}'?")
+                lines.append(f"│        Did you mean: '{printable(meant)}'?")
         return lines + _more(len(self.missing))
 
     def _about_variants(self) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from burnbook.core.errors import ConfigError
 
 Rule = tuple[str, str]
+MOST_LISTS = 50_000  # whose numbers close their gaps
 
 # What Rust's crate has not, or writes otherwise.
 _TWINS = {r"\z": r"\Z"}
@@ -197,7 +198,8 @@ def contiguous(keys: Iterable[str]) -> dict[str, str]:
         parts = key.split(".")
         for i, part in enumerate(parts[:]):
             if is_number(part):
-                parts[i] = str(places[".".join(key.split(".")[:i])][int(part)])
+                found = places.get(".".join(key.split(".")[:i]), {})
+                parts[i] = str(found.get(int(part), part))
         named[key] = ".".join(parts)
     return named
 
@@ -215,6 +217,8 @@ def numbers_below(keys: Iterable[str]) -> dict[str, list[int]]:
         for i, part in enumerate(parts):
             if is_number(part):
                 found.setdefault(".".join(parts[:i]), set()).add(int(part))
+        if len(found) > MOST_LISTS:  # of a file that is no model; its names stay
+            return {}
     return {prefix: sorted(numbers) for prefix, numbers in found.items()}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from burnbook.core.dtypes import Bool, Float, Int, Kind
+from burnbook.core.files import printable
 from burnbook.tensor.data import TensorData
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -87,7 +88,7 @@ class LazyArray:
         return replace(self, dtype=dtype, read=lambda: self.read().convert(dtype))
 
     def __repr__(self) -> str:
-        return f"LazyArray({self.name}: {self.dtype} {list(self.shape)})"
+        return f"LazyArray({printable(self.name)}: {self.dtype} {list(self.shape)})"
 
 
 def joined(name: str, parts: Sequence[LazyArray]) -> LazyArray:

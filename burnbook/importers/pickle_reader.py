@@ -19,6 +19,7 @@ from burnbook.record.tree import Trouble, short
 LONGEST_INT = 256  # bytes of a whole number; a hash or a seed has 32
 LONGEST_LINE = 1 << 16
 MAX_KEY_PARTS = 16  # of a tuple that is a key of a map
+MOST_STEPS = 8_000_000  # of a pickle: 200,000 tensors; a text of 4 bytes takes 60
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class PickleReader:
         self.at = at
         self.stack: list[Any] = []
         self.marks: list[int] = []
-        self.memo: list[Any] = []
+        self.memo: dict[int, Any] = {}
         # A list is one byte in a pickle and sixty in memory.
         self.room = 10_000 + len(self.data) // 4
 
@@ -78,8 +79,8 @@ class PickleReader:
         Raises:
             Trouble: it is damaged or too large, or names what is not listed.
         """
-        self.stack, self.marks, self.memo = [], [], []
-        steps = STEPS
+        self.stack, self.marks, self.memo = [], [], {}
+        steps, left = STEPS, MOST_STEPS
         while True:
             code = self.byte()
             if code == STOP:
@@ -88,6 +89,9 @@ class PickleReader:
             if step is None:
                 raise Trouble(*self.unknown(code))
             step(self)
+            left -= 1
+            if left < 0:
+                raise Trouble("the pickle holds more values than any model has")
         if len(self.stack) != 1 or self.marks:
             raise Trouble("the pickle does not end with one value")
         return self.stack.pop()
@@ -127,8 +131,11 @@ class PickleReader:
 
     def raw_line(self) -> bytes:
         """The bytes up to the end of the line."""
-        near = bytes(self.data[self.at : self.at + LONGEST_LINE])
-        length = near.find(b"\n")
+        near, length = b"", -1
+        for most in (256, LONGEST_LINE):  # nearly all are short, and there may be many
+            if length < 0:
+                near = bytes(self.data[self.at : self.at + most])
+                length = near.find(b"\n")
         if length < 0:
             self.ends()
         self.at += length + 1
@@ -183,16 +190,13 @@ class PickleReader:
         value = self.top()
         if index > len(self.data):
             raise Trouble("the pickle remembers under an impossible number")
-        if index >= len(self.memo):
-            self.memo += [UNSET] * (index + 1 - len(self.memo))
         self.memo[index] = value
 
     def get(self, index: int) -> None:
         """Put what was remembered onto the stack."""
-        value = self.memo[index] if index < len(self.memo) else UNSET
-        if value is UNSET:
+        if index not in self.memo:
             raise Trouble("the pickle recalls what it has not remembered")
-        self.stack.append(value)
+        self.stack.append(self.memo[index])
 
     def long(self, size: int) -> None:
         """A whole number of so many bytes."""
@@ -304,14 +308,23 @@ def refused(name: str) -> tuple[str, str, str, str]:
 def key_of(value: object) -> Any:
     """A key of a map or a set: a number, a text, or a short tuple of these.
 
-    Why: the hash of a tuple of tuples may take longer than the age of the world.
+    Why: the hash of a tuple of tuples may take longer than the age of the world; and
+    huge numbers can be chosen so that all have one hash, and a map of them a list.
     """
     if isinstance(value, tuple) and len(value) <= MAX_KEY_PARTS:
-        if all(isinstance(part, PLAIN_KEYS) for part in value):
+        if all(_is_plain_key(part, 1 << 32) for part in value):
             return value
-    elif isinstance(value, PLAIN_KEYS):
+    elif _is_plain_key(value, 1 << 64):
         return value
     raise Trouble("a map has a key that is neither a number nor a text")
+
+
+def _is_plain_key(value: object, most: int) -> bool:
+    if isinstance(value, int):
+        return -most < value < most
+    if isinstance(value, float):  # as a part of a tuple it may be any number again
+        return most > 1 << 32
+    return isinstance(value, PLAIN_KEYS)
 
 
 def pairs(values: list[Any]) -> dict[Any, Any]:
@@ -366,8 +379,7 @@ def _name_and_args(machine: PickleReader, count: int) -> None:
     machine.reduce(name, rest[0])
 
 
-PLAIN_KEYS = (str, int, float, bytes, type(None), Name)
-UNSET: Any = object()
+PLAIN_KEYS = (str, bytes, type(None), Name)
 STOP = ord(".")
 REFUSED = {
     ord("i"): "INST",

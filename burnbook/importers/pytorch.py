@@ -169,7 +169,8 @@ class PyTorchRecord(dict[str, Any]):
     def meant(self, path: str, unused: list[str]) -> str:
         """What to say about a path that is not in the record."""
         meant = ApplyResult(unused=tuple(unused)).suggestion(path)
-        return f"not in the record{f'; did you mean {meant}?' if meant else ''}"
+        told = f"; did you mean {printable(meant)}?" if meant else ""
+        return f"not in the record{told}"
 
     def to_save(self) -> Any:
         """The record for a recorder, if its layout does not depend on a module.
@@ -318,10 +319,11 @@ def debug_text(rows: list[tuple[str, str]], arrays: Mapping[str, LazyArray]) -> 
     """
     lines = ["Debug information of keys and tensor shapes:", "---"]
     for new, old in rows:
+        was, now = printable(old), printable(new)
         if new == old:
-            lines.append(f"Key: {old}")
+            lines.append(f"Key: {was}")
         else:
-            lines += [f"Original Key: {old}", f"Remapped Key: {new}"]
+            lines += [f"Original Key: {was}", f"Remapped Key: {now}"]
         array = arrays[old]
         lines += [f"Shape: {list(array.shape)}", f"Dtype: {array.dtype.upper()}", "---"]
     return "\n".join(lines) + "\n"

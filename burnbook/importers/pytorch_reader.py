@@ -7,16 +7,17 @@ reader["fc.weight"].load()          # reads this one
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeVar
 
 from burnbook.core.errors import ConfigError, RecordError
-from burnbook.core.files import PathLike, printable, within_memory
+from burnbook.core.files import PathLike, map_file, printable, within_memory
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.pickle_reader import Name
-from burnbook.importers.torch_formats import FileContent, Format, map_file, open_file
+from burnbook.importers.torch_formats import FileContent, Format, open_file
 from burnbook.importers.torch_values import (
     Refusal,
     Storage,
@@ -29,6 +30,7 @@ from burnbook.tensor.data import TensorData
 
 C = TypeVar("C")
 MOST_PARTS = 1_000_000  # of a whole file; a memo may let a few bytes stand for more
+MAX_NAME = 4000  # characters of a name
 DAMAGED = "the file as it was written: copy or download it again"
 SHARED = 16  # how many times the file's size tensors may show the same bytes again
 SOME = 64 << 20
@@ -73,7 +75,7 @@ class PytorchReader:
 
     def __init__(self, path: PathLike, top_level_key: str | None = None) -> None:
         where = f"read {printable(path)}"
-        self._open(map_file(path, where), where, top_level_key)
+        self._open(map_file(path, RecordError, where), where, top_level_key)
 
     @classmethod
     def from_bytes(cls, data: bytes, top_level_key: str | None = None) -> PytorchReader:
@@ -83,7 +85,7 @@ class PytorchReader:
         return made
 
     def _open(self, data: memoryview, where: str, key: str | None) -> None:
-        self.where, self.size = where, len(data)
+        self.where, self.size, self._file = where, len(data), data.obj
         with within_memory(where, RecordError):
             try:
                 self.content: FileContent = open_file(data)
@@ -184,6 +186,7 @@ class PytorchReader:
     def _array(self, name: str, tensor: TorchTensor) -> LazyArray:
         def read() -> TensorData:
             where = f"{self.where}: {short(name)}"
+            self._check_unchanged()
             with within_memory(where, RecordError):
                 try:
                     return tensor.read()
@@ -191,6 +194,15 @@ class PytorchReader:
                     raise trouble.explain(where, [], DAMAGED) from None
 
         return LazyArray(name, tensor.shape, tensor.dtype, read)
+
+    def _check_unchanged(self) -> None:
+        """Raise if the file is another one by now.
+
+        Why: reading beyond the end of a mapped file kills the process.
+        """
+        if isinstance(self._file, mmap.mmap) and self._file.size() != self.size:
+            what = "the file has changed since it was opened"
+            raise RecordError(self.where, what, cure="opening it again")
 
 
 class _Shared:
@@ -245,8 +257,11 @@ def _leaves(
         raise Trouble(f"{short(name)} nests too deeply", f"{MAX_DEPTH} levels")
     around.add(id(node))
     for key, held in rows:
-        text = str(key) if len(name) < 4000 else "…"
+        text = str(key)
         inner = f"{name}.{text}" if name else text
+        if len(inner) > MAX_NAME:
+            what = f"a name has {len(inner):,} characters"
+            raise Trouble(what, f"at most {MAX_NAME:,}", short(inner))
         yield from _leaves(held, inner, depth + 1, budget, around)
     around.discard(id(node))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from burnbook.core.files import PathLike
-from burnbook.importers.apply_result import ApplyResult
+from burnbook.importers.apply_result import MEANT, ApplyResult
 from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.pytorch import PytorchStore
@@ -70,7 +70,9 @@ class PytorchReport:
             return []
         total = len(result.applied) + len(result.missing) + len(result.errors)
         lines = [f"{self.module}: {len(result.applied)} of {total} parameters fit"]
-        rows = [(path, self._meant(path)) for path, _ in result.missing]
+        missing = [path for path, _ in result.missing]
+        rows = [(path, self._meant(path)) for path in missing[:MEANT]]
+        rows += [(path, "missing") for path in missing[MEANT:]]
         rows += [(error.path, str(error)) for error in result.errors]
         rows += [(name, "unused") for name in result.unused]
         return lines + _table(rows)

@@ -213,6 +213,8 @@ class ModuleStore(ABC):
         total = len(result.applied) + len(result.missing) + len(result.errors)
         what = f"of {total} parameters of {name}, {' and '.join(parts)}"
         cure = "with_key_remapping(pattern, replacement) for other names"
+        if not self._adapter.in_pytorch and _is_turned(result):
+            cure = "with_from_adapter(PyTorchToBurnAdapter()) for a file of PyTorch"
         if missing and not wrong:
             cure += ", or allow_partial(True) to keep the module's own values"
         error = NotApplied(f"load {self.source}", what, result.facts(), cure)
@@ -227,6 +229,21 @@ class ModuleStore(ABC):
         """
         what = f"{type(self).__name__} only reads"
         raise RecordError(f"save {self.source}", what, cure="SafetensorsStore")
+
+
+def _is_turned(result: ApplyResult) -> bool:
+    """Whether shapes are the wrong way round, or norms have PyTorch's names."""
+    turned = any(
+        error.kind == "shape" and _sizes(error.expected) == _sizes(error.found)[::-1]
+        for error in result.errors
+    )
+    missing = {path.rpartition(".")[2] for path, _ in result.missing}
+    unused = {name.rpartition(".")[2] for name in result.unused}
+    return turned or bool(missing & {"gamma", "beta"} and unused & {"weight", "bias"})
+
+
+def _sizes(shape: str) -> list[str]:
+    return shape.strip("[]").split(", ")
 
 
 class _Applying:

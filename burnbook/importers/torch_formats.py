@@ -8,8 +8,6 @@ memory, until a tensor is read.
 from __future__ import annotations
 
 import io
-import mmap
-import os
 import struct
 import tarfile
 import zipfile
@@ -17,8 +15,6 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike, open_regular, read_whole
 from burnbook.importers.pickle_reader import PickleReader
 from burnbook.importers.torch_values import (
     Payload,
@@ -53,22 +49,6 @@ class FileContent:
     scripted: bool = False
 
 
-def map_file(path: PathLike, where: str) -> memoryview:
-    """The bytes of a file, mapped into memory: nothing is read before it is used.
-
-    Raises:
-        RecordError: there is no such file, or it cannot be read.
-    """
-    with open_regular(path, RecordError, where) as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            return memoryview(b"")
-        try:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, ValueError):  # a file system that cannot
-            return memoryview(read_whole(path, error=RecordError, where=where))
-
-
 def zlib_text(cause: BaseException) -> str:
     """What a library says of damage, in our words."""
     return short(str(cause).replace("invalid", "wrong"))
@@ -95,7 +75,11 @@ def open_file(data: memoryview, nested: bool = False) -> FileContent:
 
 
 class View(io.RawIOBase):
-    """Bytes in memory as a file, without a copy."""
+    """Bytes in memory as a file, without a copy.
+
+    Why: of a file, Python reserves as much memory as is asked for, before it looks how
+    much there is; a damaged archive may ask for gigabytes.
+    """
 
     def __init__(self, data: memoryview) -> None:
         self.data, self.at = data, 0
@@ -120,12 +104,18 @@ class View(io.RawIOBase):
         """Which byte comes next."""
         return self.at
 
+    def read(self, size: int | None = -1) -> bytes:
+        """The next bytes, as many as there are."""
+        end = len(self.data) if size is None or size < 0 else self.at + size
+        found = bytes(self.data[self.at : end])
+        self.at += len(found)
+        return found
+
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer."""
-        count = min(len(buffer), max(len(self.data) - self.at, 0))
-        buffer[:count] = self.data[self.at : self.at + count]
-        self.at += count
-        return count
+        found = self.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
 
 
 @dataclass(frozen=True)
@@ -150,6 +140,7 @@ class Packed:
 
     archive: zipfile.ZipFile
     member: zipfile.ZipInfo
+    last: dict[str, bytes]  # what was unpacked last, by its name; for all members
 
     @property
     def size(self) -> int:
@@ -157,28 +148,40 @@ class Packed:
         return self.member.file_size
 
     def read(self, start: int, stop: int) -> bytes:
-        """Unpack some of them."""
+        """Unpack some of them.
+
+        Why: many tensors may be parts of one member, each read from its beginning; so
+        the member is kept until another one is asked for.
+        """
+        name = self.member.filename
+        if name not in self.last:
+            self.last.clear()
+            content = self._unpacked()
+            if (start, stop) == (0, len(content)):
+                return content
+            self.last[name] = content
+        return self.last[name][start:stop]
+
+    def _unpacked(self) -> bytes:
         try:
             with self.archive.open(self.member) as file:
-                left = start
-                while left > 0:
-                    left -= len(file.read(min(left, 1 << 20)) or self._cut())
-                found = file.read(stop - start)
+                found = file.read(self.size)
         except (zipfile.BadZipFile, zlib.error, EOFError) as cause:
             raise Trouble(f"the archive is damaged: {zlib_text(cause)}") from None
         except (ValueError, NotImplementedError, OSError, RuntimeError) as cause:
             raise Trouble(f"the archive cannot be read: {short(cause)}") from None
-        return found if len(found) == stop - start else self._cut()
-
-    def _cut(self) -> bytes:
-        raise Trouble(f"{short(self.member.filename)} is cut off")
+        if len(found) != self.size:
+            raise Trouble(f"{short(self.member.filename)} is cut off")
+        return found
 
 
 # Zip, since PyTorch 1.6
 
 
 def _from_zip(data: memoryview, nested: bool) -> FileContent:
-    archive = zipfile.ZipFile(io.BufferedReader(View(data)))
+    archive = zipfile.ZipFile(View(data))
+    spans: list[tuple[int, int, str]] = []
+    last: dict[str, bytes] = {}
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         members.setdefault(member.filename, member)
@@ -193,8 +196,13 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
         member = members.get(root + name)
         if member is None or member.file_size > 100:
             return ""
-        payload = _payload(data, archive, member)
+        payload = opened(member)
         return payload.read(0, payload.size).decode("latin-1").strip()
+
+    def opened(member: zipfile.ZipInfo) -> Payload:
+        payload, span = _payload(data, archive, member, last)
+        spans.append((*span, member.filename))
+        return payload
 
     big = text("byteorder") == "big"
 
@@ -204,22 +212,40 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
         if member is None:
             raise Trouble(f"the storage {short(name)} is not in the file")
         if name not in known:
-            known[name] = _payload(data, archive, member)
+            known[name] = opened(member)
         if view is not None:
             raise Trouble("a storage is a view, which zip files do not have")
         return Storage(dtype, name, count, known[name], big_endian=big)
 
     known: dict[str, Payload] = {}
-    pickle = _payload(data, archive, members[path])
-    most = UNPACKED * members[path].compress_size + (1 << 20)
-    if pickle.size > most:
-        what = "the pickle unpacks to more than it may"
-        raise Trouble(what, f"at most {most:,} bytes", f"{pickle.size:,}")
-    inner = None if nested else _inner
+    pickle = opened(members[path])
+    _check_unpacked(members[path])
+    inner = None if nested else _Inner(max(len(data), pickle.size))
     reader = PickleReader(
         pickle.read(0, pickle.size), TorchNames(storage, scripted, inner)
     )
-    return FileContent("zip", text("version"), big, reader.load(), scripted)
+    root, version = reader.load(), text("version")
+    _check_spans(spans)
+    return FileContent("zip", version, big, root, scripted)
+
+
+def _check_unpacked(pickle: zipfile.ZipInfo) -> None:
+    most = UNPACKED * pickle.compress_size + (1 << 20)
+    if pickle.file_size > most:
+        what = "the pickle unpacks to more than it may"
+        raise Trouble(what, f"at most {most:,} bytes", f"{pickle.file_size:,}")
+
+
+def _check_spans(spans: list[tuple[int, int, str]]) -> None:
+    """Raise if two members have bytes in common.
+
+    Why: a thousand members over the same megabyte would be a gigabyte of tensors.
+    """
+    end = 0
+    for start, stop, name in sorted(set(spans)):
+        if start < end:
+            raise Trouble(f"{short(name)} lies over another member of the archive")
+        end = max(end, stop)
 
 
 def _no_root(
@@ -238,15 +264,22 @@ def _no_root(
 
 
 def _payload(
-    data: memoryview, archive: zipfile.ZipFile, member: zipfile.ZipInfo
-) -> Payload:
-    """Where the bytes of a member are; its own header says how long its name is."""
+    data: memoryview,
+    archive: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    last: dict[str, bytes],
+) -> tuple[Payload, tuple[int, int]]:
+    """The bytes of a member, and where they are in the file.
+
+    Its own header says how long its name is.
+    """
     if member.flag_bits & 1:
         raise Trouble(f"{short(member.filename)} is encrypted")
     if member.compress_type != zipfile.ZIP_STORED:
         if member.file_size > 1032 * member.compress_size + 64:  # deflate's limit
             raise Trouble(f"{short(member.filename)} has an impossible size")
-        return Packed(archive, member)
+        begin = member.header_offset
+        return Packed(archive, member, last), (begin, begin + member.compress_size)
     at = member.header_offset
     head = bytes(data[at : at + 30])
     if len(head) < 30 or head[:4] != b"PK\x03\x04":
@@ -255,12 +288,26 @@ def _payload(
     start = at + 30 + name + extra
     if start + member.file_size > len(data):
         raise Trouble(f"{short(member.filename)} is cut off")
-    return Stored(data[start : start + member.file_size])
+    end = start + member.file_size
+    return Stored(data[start:end]), (start, end)
 
 
-def _inner(data: bytes) -> object:
-    """What a file inside the pickle of another one holds."""
-    return open_file(memoryview(data), nested=True).root
+class _Inner:
+    """Reads files inside the pickle of another one.
+
+    Why: a pickle may name the same bytes again and again; so all of them together may
+    be no longer than the file, as they are where each is written once.
+    """
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def __call__(self, data: bytes) -> object:
+        """What one of them holds."""
+        self.left -= len(data)
+        if self.left < 0:
+            raise Trouble("the same file is in the pickle many times")
+        return open_file(memoryview(data), nested=True).root
 
 
 # Legacy, until PyTorch 1.5: pickles one after the other, then the storages
@@ -302,7 +349,8 @@ def _view(view: object) -> tuple[int, int]:
 
 def _from_pickles(data: memoryview, nested: bool) -> FileContent:
     waiting = _Waiting()
-    names = TorchNames(waiting.storage, inner=None if nested else _inner)
+    inner = None if nested else _Inner(len(data))
+    names = TorchNames(waiting.storage, inner=inner)
     reader = PickleReader(data, names)
     if len(data) < 2 or data[0] != 0x80:
         kind, cure = guess(bytes(data[:64]))
@@ -350,7 +398,8 @@ def _counted(data: memoryview, at: int, dtype: str) -> tuple[int, Payload]:
 
 def _from_tar(data: memoryview) -> FileContent:
     parts: dict[str, memoryview] = {}
-    with tarfile.open(fileobj=io.BufferedReader(View(data)), mode="r:") as archive:
+    file: Any = View(data)
+    with tarfile.open(fileobj=file, mode="r:") as archive:
         for member in archive:
             if member.isreg() and not member.issparse():
                 start = member.offset_data

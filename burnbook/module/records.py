@@ -164,14 +164,15 @@ def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
         unused = given.unused_by(module)
         loading.passed += unused
         loading.problems = [
-            (path, given.meant(path, unused) if text == NOWHERE else text)
-            for path, text in loading.problems
+            (path, given.meant(path, unused) if text == NOWHERE and i < MEANT else text)
+            for i, (path, text) in enumerate(loading.problems)
         ]
     return made, loading
 
 
 TURNED = ", transposed"
 NOWHERE, UNKNOWN = "not in the record", "not in the module"
+MEANT = 20  # problems for which a name is looked for: each is much work
 
 
 class Loading:

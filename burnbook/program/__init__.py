@@ -33,7 +33,7 @@ What a writer has to know:
 - `step.outputs` may hold None (a gradient that nobody wants), and more than one Value
   where the op declares extras or several results. `program.uses[value]` says how often
   each is used; it is 0 for an extra that only gradients would see. An extra may be None
-  in a run, where a kernel does without it; its shape is () then.
+  in a run, where a kernel does without it.
 - `program.outputs` may be inputs or constants, and the same value twice.
 
 - Of a training step (`capture_training`) some inputs are a "state": `program.updates`

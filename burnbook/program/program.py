@@ -329,6 +329,10 @@ class Program:
             if array.shape != value.shape:
                 shapes = f"{list(array.shape)}, not {size_text(value.shape)}"
                 problems.append(f"{value.name}: {shapes}")
+            elif value.name.endswith(".codes"):
+                if not np.array_equal(array, self.array(value)):
+                    what = "codes go with their scales: capture the quantized model"
+                    problems.append(f"{value.name}: {what}")
             else:
                 array = array.astype(value.dtype, copy=False)
                 made[value] = self.backend.from_numpy(array)

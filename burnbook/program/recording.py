@@ -13,7 +13,7 @@ models and tensors along. Other threads do not notice: theirs runs as before.
 import linecache
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -107,6 +107,10 @@ class Recorded(NDArrayOperatorsMixin):
         sizes = tuple(shape[0]) if isinstance(shape[0], (tuple, list)) else shape
         return self.recording.run(ops.reshape, (self,), {"shape": sizes})
 
+    def swapaxes(self, dim1: int, dim2: int) -> "Recorded":
+        """The values with two dims exchanged, as a step."""
+        return self.recording.run(ops.swap_dims, (self,), {"dim1": dim1, "dim2": dim2})
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self.recording.elements(self, "np.asarray")
         return np.array(found, dtype, copy=copy)
@@ -124,6 +128,8 @@ class Recorded(NDArrayOperatorsMixin):
     def _by_numpy(self, function: Any, given: Any, named: Any) -> Any:
         """The op that does the same; or the plain result, if no input is involved."""
         name = function.__name__
+        if name in ("reshape", "swapaxes") and self is given[0]:
+            return getattr(self, name)(*given[1:])
         if name in OF_SHAPE:
             return function(self.array, *given[1:], **(named or {}))
         op = SAME.get(name)
@@ -133,6 +139,17 @@ class Recorded(NDArrayOperatorsMixin):
         return function(*plain, **(named or {}))
 
 
+def _of_elements(name: str) -> Callable[..., Any]:
+    """A method of arrays that looks at elements, or tells that it may not."""
+
+    def method(self: Recorded, *given: Any) -> Any:
+        return getattr(self.recording.elements(self, f"{name}()"), name)(*given)
+
+    return method
+
+
+for _name in ("view", "item", "tolist", "copy"):
+    setattr(Recorded, _name, _of_elements(_name))
 SAME: dict[str, AnyOp] = {  # what library code does to arrays by itself, as ops
     "add": ops.add,
     "subtract": ops.sub,
@@ -168,7 +185,9 @@ class Recording:
     """
 
     def __init__(
-        self, named: dict[int, tuple[str, str, Any]] | None = None, keys: bool = False
+        self,
+        named: Mapping[Any, tuple[str, str, Any]] | None = None,
+        keys: bool = False,
     ):
         self.named = named or {}
         self.may_draw = keys
@@ -178,9 +197,11 @@ class Recording:
         self.lines_of_constants: list[Line | None] = []
         self.frozen: dict[str, tuple[Any, Line | None]] = {}
         self.backend: Backend | None = None
+        self.is_over = False
+        self._lines_of_keys: dict[int, list[Fact]] = {}  # until an op draws from them
         self._inside = False
         self._taken_back: set[int] = set()  # steps whose gradient has been taken
-        self._by_array: dict[int, Recorded] = {}
+        self._by_array: dict[Any, Recorded] = {}
         self._plain: dict[str, Callable[..., Any]] = {}
         self._owner = threading.get_ident()
 
@@ -208,7 +229,9 @@ class Recording:
                 backend.xp.run_op = self.run
             try:
                 yield self
+                self._refuse_keys_of_python()
             finally:
+                self.is_over = True
                 for name, held in before.items():
                     if held is None:
                         del vars(backend)[name]
@@ -224,6 +247,8 @@ class Recording:
     def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Any:
         """Run an op on the backend, and write it down."""
         run = self._plain["run"]
+        if self.is_over:
+            raise _used_afterwards()
         if self._inside or threading.get_ident() != self._owner:
             return run(op, values, attrs)
         given: tuple[Any, ...] = mapped(tuple(values), self._as_recorded)
@@ -242,9 +267,14 @@ class Recording:
         self._inside = True
         try:
             out = run(op, plain, plain_attrs)
+            if op.extras and any(part is None for part in out):
+                out = self._with_extras(op, plain, plain_attrs, out)
         finally:
             self._inside = False
-        random = any(type(leaf) is Key for leaf in attrs.values())
+        drawn = [leaf for leaf in mapped_leaves(attrs) if type(leaf) is Key]
+        for key in drawn:
+            self._lines_of_keys.pop(key.number, None)
+        random = bool(drawn)
         from_input = random or any(value.from_input for value in found)
         names = frozenset().union(*[value.names for value in found])
         outs = out if type(out) is tuple else (out,)
@@ -262,6 +292,16 @@ class Recording:
         step = RecordedStep(op, given, named, made, path, line, is_tuple)
         self.steps.append(step)
         return made if is_tuple else made[0]
+
+    def _with_extras(
+        self, op: AnyOp, values: Values, attrs: Attrs, out: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Results with the extras that a kernel has left out, for their shapes."""
+        backend = self.backend
+        assert backend is not None  # an op runs
+        with np.errstate(all="ignore"):
+            found = op.forward(backend.xp, *values, **attrs)
+        return (out[0], *[a if b is None else b for a, b in zip(found[1:], out[1:])])  # noqa: B905 - equal
 
     def _place_of_forward(
         self, op: BackwardOp, given: tuple[Any, ...]
@@ -287,10 +327,12 @@ class Recording:
     def elements(self, value: Any, asked: str | None = None) -> Any:
         """The array of a value that depends on no input; the others are refused."""
         if type(value) is not Recorded:
-            name, _, array = self.named.get(id(value), ("", "", None))
-            if array is value and name:
+            name, _, array = self.named.get(identity(value), ("", "", None))
+            if array is not None:
                 self.frozen.setdefault(name, (array, user_line()))
             return value
+        if value.recording.is_over:
+            raise _used_afterwards()
         if value.from_input:
             raise refused(asked)
         for name, _, array in self.named.values():
@@ -300,17 +342,24 @@ class Recording:
 
     def constant(self, array: Any, line: Line | None = None) -> Recorded:
         """The constant that an array is; the same array is one constant."""
-        found = self._by_array.get(id(array))
+        found = self._by_array.get(identity(array))
         if found is None:
-            name = self.named.get(id(array))
+            name = self.named.get(identity(array))
             names = frozenset[str]() if name is None else frozenset({name[0]})
             origin = ("constant", len(self.constants))
-            found = self._by_array[id(array)] = Recorded(
+            found = self._by_array[identity(array)] = Recorded(
                 array, origin, self, False, names
             )
             self.constants.append(found)
             self.lines_of_constants.append(line)
         return found
+
+    def _refuse_keys_of_python(self) -> None:
+        """Raise for random numbers that no op has drawn: Python has made constants."""
+        for facts in self._lines_of_keys.values():
+            what = "random numbers are drawn by Python, and each run would repeat them"
+            cure = "Tensor.random or dropout, whose ops draw anew in each run"
+            raise GraphError("capture", what, facts, cure)
 
     def _as_recorded(self, leaf: Any) -> Any:
         if isinstance(leaf, np.generic) or not hasattr(leaf, "__array__"):
@@ -342,7 +391,16 @@ class Recording:
             raise GraphError("capture", what, where_facts(), cure)
         key = Key((0, len(self.keys)), len(self.keys))  # no run's own is used up
         self.keys.append(key)
+        self._lines_of_keys[key.number] = where_facts()
         return key
+
+
+def identity(array: Any) -> Any:
+    """What tells an array from others: the memory that it looks at, and how."""
+    if type(array) is np.ndarray and array.size:
+        place = array.__array_interface__["data"][0]
+        return place, array.shape, array.strides, array.dtype.str
+    return id(array)
 
 
 @contextmanager
@@ -428,6 +486,12 @@ def where_facts(line: Line | None = None, path: str | None = None) -> list[Fact]
     if path:
         facts.append(("module", path))
     return facts
+
+
+def _used_afterwards() -> GraphError:
+    what = "a tensor of a capture is used after it"
+    cure = "what the captured function returns; a cache that it filled is made anew"
+    return GraphError("capture", what, where_facts(), cure)
 
 
 def _sized_by_elements(op: AnyOp) -> GraphError:

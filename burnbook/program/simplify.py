@@ -9,12 +9,16 @@ import numpy as np
 from burnbook.core.formulas import Formula
 from burnbook.core.op import BackwardOp
 from burnbook.module.flops import flops
+from burnbook.ops import reshape
 from burnbook.program.sizes import Dim, leaves, mapped, resolved
 from burnbook.program.values import Step, Value
 
 
 def simplified(program: Any, constants: bool) -> Any:
-    """A program without dead and double steps; see `Program.simplify`."""
+    """A program without dead and double steps; see `Program.simplify`.
+
+    A reshape to the shape that is there already goes as well.
+    """
     swapped: dict[Value, Value] = {}
     arrays = dict(program.constants)
     seen: dict[Any, Step] = {}
@@ -30,6 +34,9 @@ def simplified(program: Any, constants: bool) -> Any:
             made = _folded(program, step, arrays)
             swapped |= {old: new for old, new, _ in made}
             arrays |= {new: array for _, new, array in made}
+            continue
+        if step.op is reshape and step.out.shape == getattr(inputs[0], "shape", None):
+            swapped[step.out] = inputs[0]
             continue
         key = (step.op, _key(inputs), _key(attrs))
         same = seen.setdefault(key, step)

@@ -22,7 +22,7 @@ from burnbook.optim import GradientsParams
 from burnbook.optim.adaptor import Held, OptimizerAdaptor
 from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
 from burnbook.program.program import Program
-from burnbook.program.recording import Recording, plain_backend
+from burnbook.program.recording import Recording, identity, plain_backend
 from burnbook.program.trees import held_arrays, lowest
 from burnbook.program.values import Value
 from burnbook.tensor import Tensor
@@ -299,7 +299,7 @@ class CapturedStep:
         self.numbers: dict[str, Formula | None] = {LR: None}
         model = template.model
         self.named = {
-            id(array): (path, kind, array)
+            identity(array): (path, kind, array)
             for path, kind, array in held_arrays(model)
             if path not in state.values
         }

@@ -11,7 +11,9 @@ from burnbook.core.tree import DATACLASS, PLAIN, Kind, Pytree
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import walk
 from burnbook.nn.attention.mha import MhaOutput
+from burnbook.program.recording import identity
 from burnbook.tensor import Tensor, TensorData
+from burnbook.tensor.quantized import QuantizedTensor
 
 OPAQUE = Kind(parts=lambda value: (), map=lambda value, go: value, values=lambda v: ())
 
@@ -31,7 +33,7 @@ ATTENTION = Kind(
 #: Arguments and results: containers and dataclasses of tensors; models are leaves.
 ARGUMENTS = Pytree({Module: OPAQUE, MhaOutput: ATTENTION}, dataclass=DATACLASS)
 
-Named = dict[int, tuple[str, str, Any]]  # id of an array: path, kind of Value, array
+Named = dict[Any, tuple[str, str, Any]]  # identity of an array: path, kind, array
 
 
 def named_arrays(
@@ -45,7 +47,7 @@ def named_arrays(
     for prefix, module in modules:
         for path, kind, array in held_arrays(module):
             name = f"{prefix}.{path}" if prefix else path
-            found.setdefault(id(array), (name, kind, array))
+            found.setdefault(identity(array), (name, kind, array))
     return found
 
 
@@ -56,6 +58,9 @@ def held_arrays(module: Module) -> Iterator[tuple[str, str, Any]]:
         if isinstance(held, Param):
             kind = "buffer" if isinstance(held, RunningState) else "parameter"
             tensor = held.val()
+        if isinstance(tensor, QuantizedTensor):
+            yield f"{path}.codes", "buffer", tensor.kept
+            continue
         array = lowest(getattr(tensor, "value", None))
         if hasattr(array, "dtype"):
             yield path, kind, array

@@ -11,11 +11,12 @@ import numpy as np
 from burnbook import ops
 from burnbook.core.errors import Fact, GraphError
 from burnbook.core.formulas import Unknown
-from burnbook.program.recording import Line, Recorded, Recording, where_facts
+from burnbook.program.recording import Line, Recorded, Recording, identity, where_facts
 from burnbook.program.sizes import Dim, Key, fitted
 from burnbook.program.values import Step, Value
 
 FIXED = "capture(…, batch=None) for one batch size; or sizes taken from x.dims()"
+SMALL = 1024  # up to how many elements equal constants are one
 SCALARS = (int, float, np.integer, np.floating)
 
 
@@ -41,6 +42,7 @@ class Unifier:
         self.keys: list[Value] = []
         self.constants: dict[tuple[int, ...], Value] = {}
         self.results: dict[tuple[int, int], Value] = {}
+        self.small: dict[Any, Value] = {}  # constants by what they hold
         self.seen_at: Line | None = None
         self.path = ""
 
@@ -182,7 +184,7 @@ class Unifier:
 
     def _known(self, row: Recorded) -> Value | None:
         """A parameter or buffer of a model."""
-        named = row.recording.named.get(id(row.array))
+        named = row.recording.named.get(identity(row.array))
         if named is None:
             return None
         path, kind, _ = named
@@ -195,8 +197,14 @@ class Unifier:
         to_numpy = row.recording.backend.to_numpy  # type: ignore[union-attr]
         plain = [np.asarray(to_numpy(array)) for array in arrays]
         if all(_same_array(array, plain[0]) for array in plain):
-            value = Value(self.name("constant"), "constant", first.dtype, first.shape)
-            return self._hold(value, first)
+            small = first.size <= SMALL
+            held = plain[0].tobytes() if small else identity(first)
+            content = first.dtype.str, first.shape, held
+            if content not in self.small:
+                base, shape = self.name("constant"), tuple(first.shape)
+                value = Value(base, "constant", first.dtype, shape)
+                self.small[content] = self._hold(value, first)
+            return self.small[content]
         shape = self.alike([tuple(array.shape) for array in plain], where)
         dims = [i for i, size in enumerate(shape) if type(size) is Dim]
         start = list(plain)

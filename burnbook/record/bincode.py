@@ -349,7 +349,7 @@ class Reader:
         if size > MAX_TEXT:
             raise Trouble(f"{named(path)} has no text where one belongs")
         try:
-            return self.take(size, path).decode()
+            return bytes(self.take(size, path)).decode()
         except UnicodeDecodeError:
             raise Trouble(f"a text in {named(path)} is not UTF-8") from None
 

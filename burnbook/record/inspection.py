@@ -5,7 +5,9 @@ print(describe("checkpoint/model-3.mpk"))
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -87,21 +89,56 @@ def describe(path: PathLike) -> RecordSummary:
 
     Iterating gives rows that unpack as (name, shape, dtype). Bincode has no names:
     there parameters are numbered, and so are the tensors of each state. Of safetensors
-    only the names are read, also of a folder with shards or of their index.
+    only the names are read, also of a folder with shards or of their index, and so are
+    those of PyTorch's files and of ONNX's.
     """
     if is_safetensors(Path(path)):
         return _describe_safetensors(Path(path))
+    other = _reader_of_others(Path(path))
+    if other is not None:
+        return other(path)
     recorder = recorder_for(Path(path), f"describe {path}")
     record = recorder.read(path)
-    item = record.item
-    note = ""
-    if isinstance(item, SealedRecord):
-        sealed, item = item, list(item.scan())
-        if not item:
-            item = sealed.scan_states()
-            note = OPTIMIZER if item else UNKNOWN
-    entries = tuple(_entries(item, ""))
+    entries, note = entries_of(record.item)
     return RecordSummary(Path(path), record.metadata, entries, note)
+
+
+def _reader_of_others(path: Path) -> Callable[[PathLike], RecordSummary] | None:
+    """What describes files that are no records, if this is one by its name.
+
+    Why: importers stand on records and not the other way round, so the place of that
+    function is looked up when it is needed.
+    """
+    if not path.name.endswith(tuple(_FOREIGN)):
+        return None
+    home, name = OTHERS
+    return getattr(import_module(home), name)
+
+
+def entries_of(item: object) -> tuple[tuple[Entry, ...], str]:
+    """The rows of what a record holds, and what a format without names leaves open."""
+    item, note = _opened(item)
+    return tuple(_entries(item, "")), note
+
+
+def leaves_of(item: object) -> Iterator[TensorData]:
+    """The tensors of a record, in the order of its rows."""
+    for _, data in _walk(_opened(item)[0], ""):
+        if isinstance(data, ParamRecord):
+            data = data.param
+        if isinstance(data, TensorData):
+            yield data
+
+
+def _opened(item: object) -> tuple[object, str]:
+    """What a record holds, of bincode as far as that can be told without names."""
+    if not isinstance(item, SealedRecord):
+        return item, ""
+    found = list(item.scan())
+    if found:
+        return found, ""
+    states = item.scan_states()
+    return states, OPTIMIZER if states else UNKNOWN
 
 
 def is_safetensors(path: Path) -> bool:
@@ -140,6 +177,7 @@ UNKNOWN = (
 )
 
 
+OTHERS = ("burnbook.importers.tensor_file", "describe_file")
 _RECORDERS: list[type[FileRecorder]] = [
     NamedMpkGzFileRecorder,
     JsonGzFileRecorder,
@@ -177,29 +215,39 @@ _TORCH = (
 _FOREIGN = {
     **dict.fromkeys((".pt", ".pth", ".ckpt"), _TORCH),
     ".onnx": (
-        "an ONNX model cannot be read or written yet",
-        "its weights as safetensors",
+        "an ONNX model is no record",
+        "burnbook import-onnx FILE -o FOLDER, or burnbook.importers.onnx.load",
     ),
 }
 
 
 def _entries(item: object, name: str) -> list[Entry]:
-    if isinstance(item, ParamRecord):
-        return [Entry(name, tuple(item.param.shape), _name_of(item.param), item.id)]
-    if isinstance(item, TensorData):
-        return [Entry(name, tuple(item.shape), _name_of(item))]
-    if isinstance(item, dict) and name and set(item) == {"base", ATTACHED}:
-        inside = _entries(item[ATTACHED], f"{name}.{ATTACHED}")
-        return _entries(item["base"], name) + inside
-    if isinstance(item, dict | list):
+    found: list[Entry] = []
+    for path, held in _walk(item, name):
+        if isinstance(held, ParamRecord):
+            data, number = held.param, held.id
+            found.append(Entry(path, tuple(data.shape), _name_of(data), number))
+        elif isinstance(held, TensorData):
+            found.append(Entry(path, tuple(held.shape), _name_of(held)))
+        else:
+            text = short(repr(held))
+            found.append(Entry(path, (), type(held).__name__, value=text))
+    return found
+
+
+def _walk(item: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Everything in a record that is no map or list, with its name."""
+    if isinstance(item, ParamRecord | TensorData):
+        yield name, item
+    elif isinstance(item, dict) and name and set(item) == {"base", ATTACHED}:
+        yield from _walk(item["base"], name)
+        yield from _walk(item[ATTACHED], f"{name}.{ATTACHED}")
+    elif isinstance(item, dict | list):
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
-        inner = [
-            _entries(v, f"{name}.{short(k)}" if name else short(k)) for k, v in pairs
-        ]
-        return [entry for entries in inner for entry in entries]
-    if item is None:
-        return []
-    return [Entry(name, (), type(item).__name__, value=short(repr(item)))]
+        for key, value in pairs:
+            yield from _walk(value, f"{name}.{short(key)}" if name else short(key))
+    elif item is not None:
+        yield name, item
 
 
 def _name_of(data: TensorData) -> str:

@@ -195,7 +195,7 @@ class _Lifting:
             return self._from_dict(node, path)
         if isinstance(node, list):
             return self._from_list(node, path)
-        if isinstance(node, bytes):
+        if isinstance(node, bytes | memoryview):
             what = f"{named(path)} holds bytes outside a tensor"
             raise Trouble(what, "a tensor: bytes, shape, dtype", f"{len(node)} bytes")
         return node
@@ -279,7 +279,7 @@ def _is_tensor(node: object) -> bool:
     if not isinstance(node, list) or len(node) != 3:
         return False
     content, shape, dtype = node
-    fits = isinstance(content, bytes | list) and isinstance(shape, list)
+    fits = isinstance(content, bytes | memoryview | list) and isinstance(shape, list)
     return fits and isinstance(dtype, str) and dtype in _OURS
 
 

@@ -206,6 +206,10 @@ SaveMyWork()
 # | 4.11 | [Dataset](04_11_dataset.ipynb) | transforms, storage, sources; MNIST read from its files | 30 |
 # | 5 | [Custom training loop](05_custom_training_loop.ipynb) | your own loop: several optimizers, accumulation, learner types | 25 |
 # | 6 | [Saving and loading](06_saving_and_loading.ipynb) | files, recorded weights, a model inside a Python file | 20 |
+# | 7.1 | [Importing models](07_1_importing.ipynb) | what files of other frameworks contain, and which way to take | 15 |
+# | 7.2 | [Importing ONNX models](07_2_onnx.ipynb) | an ONNX file byte by byte; as a module, as source; trained further | 35 |
+# | 7.3 | [PyTorch](07_3_pytorch.ipynb) | weights from PyTorch and back; a `.pt` file by hand; nothing in it runs | 35 |
+# | 7.4 | [Safetensors](07_4_safetensors.ipynb) | the format by hand; shards, adapters, files larger than the memory | 20 |
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |
 # | examples | [Residual network](examples/residual_network.ipynb) | blocks with a way around, mixup, averaged weights | 10 |
 # | examples | [Fine-tuning](examples/fine_tuning.ipynb) | a part is kept, with its statistics; the rest learns from few images | 5 |
@@ -213,8 +217,9 @@ SaveMyWork()
 # | A1 | [Operations](A1_ops.ipynb) | every tensor function, to look up | – |
 # | A2 | [Differences](A2_differences.ipynb) | where burnbook differs from Burn 0.15, and why | – |
 # | A3 | [Coming from …](A3_coming_from.ipynb) | what you know from PyTorch, Keras, NumPy or Rust, and what it is here | – |
+# | A4 | [ONNX's operators](A4_onnx_operators.ipynb) | what each operator of ONNX becomes, in which versions | – |
 #
-# Imports, pre-trained models, quantization and the advanced chapters follow in later
+# Pre-trained models, quantization and the advanced chapters follow in later
 # versions.
 
 # %% [markdown]

@@ -461,4 +461,4 @@ check("6.4", answer)
 # | `from digits_model import MODEL_BYTES` | `include_bytes!("path/to/model.bin")` | the same |
 # | `BinBytesRecorder(settings).load(data, device)` | `BinBytesRecorder::<S>::default().load(data.to_vec(), &device)?` | `ModuleRecord::from_bytes(data)?` |
 #
-# Next: [Example · Text generation](examples/text_generation.ipynb)
+# Next: [7.1 · Importing models](07_1_importing.ipynb)

@@ -327,4 +327,4 @@ coming_from("Burn", "Rust and Burn")
 # **Where this lives.** The rows are in `burnbook/core/other_names.txt`, read by
 # `burnbook/core/other_names.py`; `burnbook/reference/coming_from.py` makes the tables.
 #
-# This is the last page. Back to [1 · Overview](01_overview.ipynb)
+# Next: [A4 · ONNX's operators](A4_onnx_operators.ipynb)

@@ -113,6 +113,31 @@ view = ConvolutionView(np.eye(6), np.eye(3))
 view = AttentionView(np.full((len(PAYLOADS),) * 2, 1 / len(PAYLOADS)), PAYLOADS)
 view.query = 2
 """,
+    "FileView": """
+import struct
+held = {
+    text: {"dtype": "F32", "shape": [1], "data_offsets": [4 * at, 4 * at + 4]}
+    for at, text in enumerate(PAYLOADS)
+}
+head = json.dumps({"__metadata__": dict(zip(PAYLOADS, PAYLOADS)), **held}).encode()
+head += b" " * (-len(head) % 8)
+path = Path(tempfile.mkdtemp()) / f"{FILES[0]}.safetensors"
+length = struct.pack("<Q", len(head))
+path.write_bytes(length + head + bytes(4 * len(PAYLOADS)))
+view = FileView(path)
+view.selected = PAYLOADS[1]
+""",
+    "FileView, graph": """
+nodes = [
+    (text, f"/{text}/{text}", [f"{text}i", PAYLOADS[at - 1]], [text], text)
+    for at, text in enumerate(PAYLOADS)
+]
+ends = [[(f"{text}{end}", [text]) for text in PAYLOADS] for end in ("i", "")]
+weights = {text * 2: np.ones(3) for text in PAYLOADS}
+path = onnx_file(nodes, weights, *ends, about=PAYLOADS[:2])
+view = FileView(path)
+view.node = PAYLOADS[2]
+""",
     "GraphView": """
 leaves = {
     text: Tensor[1].from_floats([1.0], device).require_grad() for text in PAYLOADS

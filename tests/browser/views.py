@@ -33,6 +33,41 @@ def learner_for(epochs, board):
         builder = builder.metric_train_numeric(metric()).metric_valid_numeric(metric())
     model = ModelConfig(10, 32).init(device)
     return builder.num_epochs(epochs).build(model, AdamConfig().init(), 1e-3)
+
+
+def onnx_file(nodes, weights, inputs, outputs, about=("tests", "")):
+    "An ONNX file, byte by byte; a node is (operator, name, inputs, outputs, domain)."
+    from burnbook.importers.onnx.wire import as_chunk, as_varint
+
+    def part(*fields):
+        held = [(n, c.encode() if isinstance(c, str) else c) for n, c in fields]
+        return b"".join(
+            as_varint(8 * n) + as_varint(c) if isinstance(c, int) else as_chunk(n, c)
+            for n, c in held
+        )
+
+    def value(name, shape):
+        sizes = [(1, n) if isinstance(n, int) else (2, n) for n in shape]
+        dims = part(*[(1, part(size)) for size in sizes])
+        return part((1, name), (2, part((1, part((1, 1), (2, dims))))))
+
+    graph = [(2, about[1])]
+    for op, name, given, made, domain in nodes:
+        ends = [(1, one) for one in given] + [(2, one) for one in made]
+        graph.append((1, part(*ends, (3, name), (4, op), (7, domain))))
+    for name, array in weights.items():
+        dims = [(1, n) for n in array.shape]
+        raw = array.astype("<f4").tobytes()
+        graph.append((5, part(*dims, (2, 1), (8, name), (9, raw))))
+    graph += [(11, value(*one)) for one in inputs]
+    graph += [(12, value(*one)) for one in outputs]
+    domains = {"": 17, **{node[4]: 1 for node in nodes if node[4]}}
+    opsets = [(8, part((1, name), (2, n))) for name, n in domains.items()]
+    path = tempfile.mkdtemp() + "/net.onnx"
+    texts = (2, about[0]), (6, about[1])
+    with open(path, "wb") as file:
+        file.write(part((1, 8), *texts, (7, part(*graph)), *opsets))
+    return path
 """
 
 CELLS: dict[str, str] = {
@@ -102,6 +137,24 @@ mask = nn.generate_autoregressive_mask(1, 9, Numpy())
 asked = nn.MhaInput.self_attn(9.0 * tokens.unsqueeze(3)).mask_attn(mask)
 view = AttentionView(layer.forward(asked), words, attn=mask)
 view.query = 4
+""",
+    "FileView": """
+from burnbook.record import DefaultRecorder
+model = ModelConfig(10, 32).init(device)
+path = model.save_file(tempfile.mkdtemp() + "/digits", DefaultRecorder())
+view = FileView(path)
+view.selected = "conv1.weight"
+""",
+    "FileView, graph": """
+nodes = [
+    ("MatMul", "/fc1/MatMul", ["x", "fc1.weight"], ["a"], ""),
+    ("Relu", "/Relu", ["a"], ["b"], ""),
+    ("MatMul", "/fc2/MatMul", ["b", "fc2.weight"], ["y"], ""),
+]
+weights = {"fc1.weight": np.ones((4, 8)), "fc2.weight": np.ones((8, 2))}
+path = onnx_file(nodes, weights, [("x", [1, 4])], [("y", [1, 2])])
+view = FileView(path)
+view.node = "/fc1/MatMul"
 """,
     "GraphView": """
 w = Tensor[2].from_floats([[0.5], [-0.25]], device).require_grad()

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 import burnbook
-from burnbook import cli
+from burnbook import cli, nn
 from burnbook.backend import Numpy
 from burnbook.cli import learn
 from burnbook.nn import LinearConfig
 from burnbook.record import (
     CompactRecorder,
+    FullPrecisionSettings,
     NamedMpkFileRecorder,
     SafetensorsRecorder,
     describe,
@@ -34,6 +35,7 @@ from tests.support.run_folders import make_run
 
 COMMANDS = ["lab", "guide", "datasets", "warmup", "runs", "inspect", "convert", "new"]
 COMMANDS += ["save", "restore", "import-onnx", "import-pytorch", "export-pytorch"]
+COMMANDS += ["export-onnx", "export-rust", "scaffold"]
 
 
 def run(capsys, *arguments):
@@ -388,6 +390,54 @@ def test_export_pytorch_needs_the_record_and_its_module(kind, tmp_path, capsys):
         run(capsys, "export-pytorch", *paths[1:])
     err = fails(capsys, "export-pytorch", paths[0], tmp_path / "a.zip", *place)
     assert "the ending names no format of PyTorch" in err
+
+
+def test_export_rust_writes_a_crate_with_the_weights_of_a_record(tmp_path, capsys):
+    model = make_linear()
+    model.save_file(tmp_path / "model", CompactRecorder())
+    sys.modules[__name__].make_linear = make_linear
+    place = ["--module", f"{__name__}:make_linear", "--input", "1x2"]
+    place += ["--record", tmp_path / "model.mpk"]
+    code, out, _ = run(capsys, "export-rust", tmp_path / "crate", *place)
+    assert code == 0
+    assert [line.split(",")[0].rpartition("/")[2] for line in out.splitlines()] == [
+        "Cargo.lock", "Cargo.toml", "model.mpk", "main.rs", "model.rs",
+    ]  # fmt: skip
+    item = NamedMpkFileRecorder(FullPrecisionSettings).load(tmp_path / "crate/model")
+    wanted = np.asarray(model.weight.val()).astype(np.float16).astype(np.float32)
+    assert np.array_equal(item["linear"]["weight"].param.array, wanted)
+    code, out, _ = run(capsys, "export-rust", tmp_path / "no", *place, "--check")
+    assert (code, (tmp_path / "no").exists()) == (0, False)
+    assert out.startswith("Model can be written for Burn 0.15: ")
+    err = fails(capsys, "export-rust", tmp_path / "no", *place, "--burn", "0.18")
+    assert "there is no Rust for Burn '0.18'" in err
+    for shape in ("1xa", "1:text", "0"):
+        with pytest.raises(SystemExit):
+            run(capsys, "export-rust", tmp_path / "no", *place[:2], "--input", shape)
+        assert "is no list of sizes" in capsys.readouterr().err
+
+
+def test_scaffold_shows_or_writes_the_source_of_a_module(tmp_path, capsys):
+    nn.Sequential(fc=make_linear()).save_file(tmp_path / "net", CompactRecorder())
+    code, out, _ = run(capsys, "scaffold", tmp_path / "net.mpk", "--name", "Net")
+    assert code == 0
+    assert "class Net(Module):" in out
+    assert "fc: nn.LinearConfig = nn.LinearConfig(2, 3)" in out
+    code, told, _ = run(
+        capsys,
+        "scaffold",
+        tmp_path / "net.mpk",
+        "--name",
+        "Net",
+        "-o",
+        tmp_path / "a.py",
+    )
+    assert (code, told) == (0, f"wrote {tmp_path / 'a.py'}\n")
+    assert (tmp_path / "a.py").read_text() == out
+    CompactRecorder().record({"step": 3}, tmp_path / "state")
+    assert "there are no parameters" in fails(
+        capsys, "scaffold", tmp_path / "state.mpk"
+    )
 
 
 def test_convert_refuses_a_module_that_does_not_fit(tmp_path, capsys):

@@ -158,7 +158,7 @@ def test_the_file_is_the_same_each_time_and_says_what_it_is(tmp_path):
     assert texts[0].startswith('"""Sine, written by burnbook')
     assert "Weights 1,284 bytes, memory 128 bytes." in texts[0]
     assert "import numpy" not in texts[0]
-    assert "burnbook" not in texts[0].partition('"""\n\n')[2]
+    assert "burnbook" not in texts[0].partition('"""\n\n')[2], "it stands on its own"
 
 
 def test_names_of_a_model_never_become_code(tmp_path):
@@ -208,25 +208,25 @@ def test_damaged_weights_are_an_error(tmp_path):
 
 def in_micropython(folder, name, inputs, heap):
     """What MicroPython gives for each input, in a heap of so many bytes."""
+    (folder / "inputs").write_bytes(np.float32(inputs).tobytes())
+    size = inputs[0].nbytes
     code = (
         "import sys\n"
+        "from array import array\n"
         f"sys.path.append({str(folder)!r})\n"
         f"import {name}\n"
-        f"lines = open({str(folder / 'inputs.txt')!r})\n"
-        "for line in lines:\n"
-        f"    print([repr(v) for v in {name}.predict([float(v) for v in "
-        "line.split()])])\n"
+        f"file = open({str(folder / 'inputs')!r}, 'rb')\n"
+        f"for _ in range({len(inputs)}):\n"
+        f"    print(*{name}.predict(array('f', file.read({size}))))\n"
     )
-    lines = [" ".join(map(repr, x.ravel().tolist())) for x in inputs]
-    (folder / "inputs.txt").write_text("\n".join(lines))
     found = subprocess.run(
         [MACHINE, "-X", f"heapsize={heap}", "-c", code],
         capture_output=True,
         text=True,
         check=True,
     )
-    rows = [line.strip("[]").split(",") for line in found.stdout.splitlines()]
-    return np.float32([[float(v.strip(" '")) for v in row] for row in rows])
+    rows = [line.split() for line in found.stdout.splitlines()]
+    return np.float32([[float(number) for number in row] for row in rows])
 
 
 @needs_micropython

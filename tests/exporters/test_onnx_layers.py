@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 from burnbook.backend import Numpy
 from burnbook.exporters.onnx import onnx_model, unsupported
 from burnbook.tensor import Tensor
-from tests.exporters.test_onnx_ops import session
 from tests.nn.test_every import name_of
 from tests.program.test_every import BATCHED, ROWS, arrays, captured
+from tests.support.onnx_sessions import session
 
 DEVICE = Numpy()
 

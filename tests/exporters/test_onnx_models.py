@@ -22,7 +22,7 @@ from burnbook.tensor.quantization import (
     MinMaxCalibration,
     QuantizationScheme,
 )
-from tests.exporters.test_onnx_ops import session
+from tests.support.onnx_sessions import session
 
 DEVICE = Numpy()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 from burnbook.backend import Numpy
 from burnbook.core.errors import GraphError
@@ -13,6 +13,7 @@ from burnbook.exporters.onnx import onnx_model, unsupported
 from burnbook.exporters.onnx.forms import FORMS
 from burnbook.program import capture
 from burnbook.tensor import Tensor, apply
+from tests.support.onnx_sessions import session
 
 DEVICE = Numpy()
 NEEDED = {"cumprod": 26}  # the opset that has it; ONNX Runtime has not
@@ -48,6 +49,7 @@ NO_FORM = {
         "cofactor_x",
         "newton_schulz",
         "lbfgs_direction",
+        "clip_scale",
         "ctc_labels",
         "ctc_skips",
         "ctc_loss",
@@ -74,15 +76,6 @@ ROWS = [
     if op.name not in WITHOUT and op.inputs
     for i, row in enumerate(op.samples)
 ]
-
-
-def session(model, plain=False):
-    options = runtime.SessionOptions()
-    if plain:
-        level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.graph_optimization_level = level
-    options.log_severity_level = 4
-    return runtime.InferenceSession(model.SerializeToString(), options)
 
 
 def test_every_op_has_a_form_or_a_reason():

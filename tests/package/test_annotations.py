@@ -5,7 +5,10 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "burnbook"
 MOST = 0.08  # of all parameters, kernels aside: numba and CUDA have types of their own
-KERNELS = ("backend/compiled", "backend/cuda")
+KERNELS = (
+    *("backend/compiled", "backend/cuda"),
+    "exporters/micropython/kernels.py",  # copied to machines that would only read types
+)
 
 
 def parameters(function):

@@ -11,9 +11,10 @@ from burnbook.backend import Autodiff, Counting, Numpy
 from burnbook.core.errors import ArgumentError, GraphError, RecordError, ShapeError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
-from burnbook.module import Module, Param
+from burnbook.module import Lora, Module, Param, Quantizer
 from burnbook.program import Dim, Program, capture, resolved
 from burnbook.tensor import Distribution, Tensor
+from burnbook.tensor.quantization import Calibration, QuantScheme
 from tests.support.cases import cases
 
 DEVICE = Numpy()
@@ -492,6 +493,30 @@ def test_random_numbers_would_be_frozen():
     assert "Tensor.random" in str(caught.value)
 
 
+def test_random_numbers_of_python_are_refused_whatever_is_allowed():
+    def function(x):
+        first, second = x.device().next_key()
+        shift = np.random.default_rng([first, second]).random()
+        return x + float(shift)
+
+    with pytest.raises(GraphError, match="drawn by Python") as caught:
+        capture(function, drawn(2), keys=True)
+    assert "first, second = x.device().next_key()" in str(caught.value)
+
+
+def test_what_a_capture_leaves_behind_says_so():
+    left = []
+
+    def function(x):
+        left.append(x.exp())
+        return left[0] * 2.0
+
+    capture(function, drawn(2))
+    for use in (lambda: left[0] + 1.0, lambda: np.asarray(left[0])):
+        with pytest.raises(GraphError, match="a tensor of a capture is used after it"):
+            use()
+
+
 def test_keys_make_new_random_numbers_in_each_run():
     dropout = nn.DropoutConfig(0.5).init()
     x = drawn(4, 50, device=AD)
@@ -566,6 +591,31 @@ def test_a_weight_that_python_looked_at_stays_as_it_is():
     program = capture(Scaled(Param.from_tensor(drawn(1))), drawn(2))
     with pytest.raises(RecordError, match="do not fit"):
         program.with_constants({"factor": np.float32([7.0])})
+
+
+def test_quantized_weights_are_codes_with_a_step_that_makes_numbers_of_them():
+    model = Mlp.make().quantize_weights(Quantizer(Calibration.MinMax, QuantScheme()))
+    program = capture(model, drawn(2, 4))
+    codes = [value for value in program.constants if value.name.endswith(".codes")]
+    assert [str(value) for value in codes][:1] == ["first.weight.codes [4, 6] i8"]
+    simple = program.simplify()
+    made = [step for step in simple.steps if step.op is ops.from_codes]
+    assert len(made) == len(codes) == 4
+    assert made[0].inputs[0] is codes[0]
+    assert simple.check(model, drawn(3, 4)).first_difference is None
+    other = Mlp.make(seed=2).quantize_weights(
+        Quantizer(Calibration.MinMax, QuantScheme())
+    )
+    with pytest.raises(RecordError, match="do not fit") as caught:
+        program.with_constants(other)
+    assert "codes go with their scales" in str(caught.value)
+
+
+def test_low_rank_adapters_are_folded():
+    model = Mlp.make(AD).apply_lora(Lora(2, 4.0))
+    program = capture(model, drawn(2, 4))
+    assert "first.weight" in program.parameters
+    assert names(program) == ["linear", "relu", "linear", "softmax"]
 
 
 # Whole models

@@ -12,7 +12,7 @@ from burnbook.examples.guide.data import MnistBatch
 from burnbook.examples.guide.model import Model, ModelConfig
 from burnbook.grad_clipping import GradientClippingConfig
 from burnbook.lr_scheduler import CosineAnnealingLrSchedulerConfig
-from burnbook.module import Module
+from burnbook.module import Lora, Module, summary
 from burnbook.optim import (
     AdafactorConfig,
     AdaGradConfig,
@@ -487,6 +487,22 @@ def test_wrong_steps_are_explained(call, error, words):
         call()
 
 
+def test_low_rank_adapters_train():
+    def make():
+        return Mlp.make().apply_lora(Lora(2, 4.0))
+
+    model = make()
+    batches = [batch_of_mlp(number) for number in range(4)]
+    training = capture_training(model, Mlp.loss, AdamConfig().init(), *batches[0])
+    assert "first.weight.lora.a" in training.start.values
+    seed(1)
+    state, made = run(training, batches, falling)
+    seed(1)
+    other, losses = eager(model, Mlp.loss, AdamConfig().init(), batches, falling)
+    assert made == losses
+    equal(training.model(state), other)
+
+
 # Running statistics of a function that is captured
 
 
@@ -545,13 +561,7 @@ def test_a_simpler_training_step_gives_the_same():
 def test_operations_are_those_of_the_summary():
     model = ModelConfig(10, 16).init(DEVICE)
     program = capture(model, Tensor.ones([3, 28, 28], DEVICE))
-    assert program.flops(5) == nn_summary(model, 5)
-
-
-def nn_summary(model, count):
-    from burnbook.module import summary
-
-    return summary(model, [count, 28, 28]).flops
+    assert program.flops(5) == summary(model, [5, 28, 28]).flops
 
 
 def test_a_step_costs_three_times_a_forward():

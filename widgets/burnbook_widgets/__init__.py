@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from burnbook_widgets.autodiff.graph_view import GraphView
     from burnbook_widgets.closeness import ClosenessView
     from burnbook_widgets.dataset.browser import DatasetBrowser
+    from burnbook_widgets.file.file_view import FileView
     from burnbook_widgets.module.attention import AttentionView
     from burnbook_widgets.module.convolution import ConvolutionView
     from burnbook_widgets.module.tree import ModuleTree
@@ -31,6 +32,7 @@ _HOMES = {
     "ConvolutionView": "module.convolution",
     "Dashboard": "training.dashboard",
     "DatasetBrowser": "dataset.browser",
+    "FileView": "file.file_view",
     "GraphView": "autodiff.graph_view",
     "ModuleTree": "module.tree",
     "NotebookRenderer": "training.notebook_renderer",
@@ -50,6 +52,7 @@ __all__ = [
     "ConvolutionView",
     "Dashboard",
     "DatasetBrowser",
+    "FileView",
     "GraphView",
     "ModuleTree",
     "NotebookRenderer",

@@ -7,67 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from burnbook.exporters.micropython.registry import BINARY, UNARY, NoForm, form
+from burnbook.exporters.micropython.writer import Writer
 from burnbook.program import Step, Value
-
-if TYPE_CHECKING:
-    from burnbook.exporters.micropython.export import Writer
-
-Form = Callable[["Writer", Step, dict[str, Any]], None]
-FORMS: dict[str, Form] = {}
-
-
-class NoForm(Exception):
-    """A step that a small machine is not given; the text says why."""
-
-
-def form(*names: str) -> Callable[[Form], Form]:
-    """Declare how the ops with these names are written."""
-
-    def declare(function: Form) -> Form:
-        for name in names:
-            FORMS[name] = function
-        return function
-
-    return declare
-
-
-# Functions of one number, as Python expressions of x.
-UNARY = {
-    "relu": "x if x > 0 else 0.0",
-    "sigmoid": "sigmoid(x)",
-    "tanh": "tanh(x)",
-    "gelu": "x * (1 + erf(x * 0.7071067811865476)) / 2",
-    "silu": "x * sigmoid(x)",
-    "exp": "exp(x)",
-    "log": "log(x)",
-    "sqrt": "sqrt(x)",
-    "sin": "sin(x)",
-    "cos": "cos(x)",
-    "abs": "abs(x)",
-    "neg": "-x",
-    "recip": "1 / x",
-    "square": "x * x",
-    "erf": "erf(x)",
-    "floor": "floor(x)",
-    "ceil": "ceil(x)",
-    "log_sigmoid": "min(x, 0) - log(1 + exp(-abs(x)))",
-    "mish": "x * tanh(max(x, 0) + log(1 + exp(-abs(x))))",
-}
-BINARY = {
-    "add": "x + y",
-    "sub": "x - y",
-    "mul": "x * y",
-    "div": "x / y",
-    "max_pair": "max(x, y)",
-    "min_pair": "min(x, y)",
-    "powf": "x ** y",
-}
-MATH = ("erf", "exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil")
 
 
 @form(*UNARY)

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from burnbook import __version__
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, atomic_write
 from burnbook.core.op import BackwardOp
@@ -191,7 +190,6 @@ class Export:
             graph,
             opset_imports=imports,
             producer_name="burnbook",
-            producer_version=__version__,
             ir_version=helper.find_min_ir_version_for(imports),
         )
         helper.set_model_props(made, metadata)

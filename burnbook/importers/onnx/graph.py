@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import RecordError
+from burnbook.importers.onnx.growth import check_numbers
 from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.scopes import numbered, part_of
 from burnbook.importers.onnx.tensors import Files, array_of, sparse_array
 from burnbook.importers.onnx.values import DTYPES
 
@@ -50,6 +52,7 @@ class Node:
     attributes: dict[str, Any]
     name: str = ""
     scope: tuple[str, ...] = ()  # the functions of the file that it stands in
+    path: tuple[str, ...] | None = None  # the part of the model it stands in, if known
 
     @property
     def label(self) -> str:
@@ -68,6 +71,8 @@ class Graph:
     constants: dict[str, Any] = field(default_factory=dict)
     trainable: set[str] = field(default_factory=set)  # the file's own initializers
     facts: dict[str, Fact] = field(default_factory=dict)
+    # Sizes that are the same whatever the sizes of the inputs are.
+    fixed: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def walk(self) -> Iterator[tuple[Graph, Node]]:
         """All nodes with their graph, those of inner graphs as well."""
@@ -87,6 +92,7 @@ class Model:
     opsets: dict[str, int]
     producer: str
     doc: str = ""
+    kinds: dict[tuple[str, ...], str] = field(default_factory=dict)  # classes of parts
 
 
 def read_model(proto: Any, files: Files) -> Model:
@@ -96,12 +102,15 @@ def read_model(proto: Any, files: Files) -> Model:
     reader = _Reader(proto, opsets, files)
     producer = f"{proto.producer_name} {proto.producer_version}".strip()
     graph = reader.graph(proto.graph, opsets, {}, 0)
-    return Model(graph, proto.ir_version, opsets, producer, proto.doc_string)
+    ir, doc = proto.ir_version, proto.doc_string
+    return Model(graph, ir, opsets, producer, doc, reader.kinds)
 
 
 class _Reader:
     def __init__(self, proto: Any, opsets: dict[str, int], files: Files):
         self.files, self.count, self.fresh = files, 0, Counter[str]()
+        self.kinds: dict[tuple[str, ...], str] = {}
+        self.inside: tuple[str, ...] = ()  # the part whose function is read
         self.functions = {
             (_domain(f.domain), f.name, getattr(f, "overload", "")): f
             for f in proto.functions
@@ -185,6 +194,7 @@ class _Reader:
         for a in proto.attribute:
             if schema is not None and not _fits(a, schema, proto):
                 continue
+            check_numbers(a, op, domain, map(str, proto.output))
             if a.ref_attr_name:
                 if a.ref_attr_name in given:
                     attributes[a.name] = given[a.ref_attr_name]
@@ -199,7 +209,16 @@ class _Reader:
             attributes,
             str(proto.name),
             scope,
+            self.path(proto),
         )
+
+    def path(self, proto: Any) -> tuple[str, ...] | None:
+        """The part of the model that a node stands in, as the file's exporter said."""
+        path, kinds = part_of(proto)
+        self.kinds |= {(*self.inside, *part): kind for part, kind in kinds.items()}
+        if path is None:
+            return self.inside or None
+        return (*self.inside, *path)
 
     def attribute(
         self,
@@ -283,10 +302,10 @@ class _Reader:
             names[name] = call.inputs[k] if k < len(call.inputs) else ""
         for k, name in enumerate(body.output):
             used = call.outputs[k] if k < len(call.outputs) else ""
-            names.setdefault(name, used or f"{prefix}_{name}")
+            names.setdefault(name, used or f"{prefix}/{name}")
         for inner in body.node:
             for name in inner.output:
-                names.setdefault(name, f"{prefix}_{name}")
+                names.setdefault(name, f"{prefix}/{name}")
         given = dict(call.attributes)
         for a in body.attribute_proto:
             if a.name not in given:
@@ -294,7 +313,13 @@ class _Reader:
         own = {_domain(o.domain): o.version for o in body.opset_import}
         opsets = {**opsets, **own}
         passed = [n for n in body.output if n in body.input]
+        before = self.inside
+        if (call.domain, call.op, body.overload) in self.functions:
+            count = self.fresh[body.name]
+            self.inside = (*(call.path or ()), numbered(body.name, count))
+            self.kinds[self.inside] = str(body.name)
         yield from self.nodes(body.node, opsets, graph, names, given, scope, depth + 1)
+        self.inside = before
         for name in passed:
             k = list(body.output).index(name)
             source, target = names[name], call.outputs[k]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -16,14 +18,21 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
+from burnbook.core.files import printable, read_whole
+from burnbook.importers.onnx.file import WORDS, OnnxFile
+from burnbook.importers.onnx.folding import fold
 from burnbook.importers.onnx.graph import Model, read_model
+from burnbook.importers.onnx.growth import checked, without_negative_sizes
+from burnbook.importers.onnx.layers import to_layers
+from burnbook.importers.onnx.patterns import find_patterns
 from burnbook.importers.onnx.report import OnnxReport, report_of
-from burnbook.importers.onnx.source import Source, write
+from burnbook.importers.onnx.source import Field, Part, Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.tensor import TensorData
 
+MOST_SIZES = 1024  # elements of a constant that may say shapes
 _numbers = count(1)
 
 
@@ -57,15 +66,59 @@ def source_for(model: Any) -> Source:
         return write(plain, title)
 
 
+def source_of_file(file: OnnxFile) -> tuple[Source, Model]:
+    """The source of an opened file, and what is known of its values.
+
+    The weights stay in the file, which is mapped: so this takes little memory, however
+    large it is. Needs the package onnx.
+    """
+    title = file.path.name or "a model"
+    text, files = file.slim()
+    plain = prepared(parsed(text, title), title, files)
+    with as_damage(title):
+        return write(plain, title), plain
+
+
+def types_of(model: Model) -> dict[str, str]:
+    """What is known of a graph's values, by name: "f32 [1, 10]"."""
+    found: dict[str, str] = {}
+    graphs = {id(owner): owner for owner, _ in model.graph.walk()}
+    for graph in graphs.values():
+        for name, fact in graph.facts.items():
+            if fact.kind != "tensor" or not fact.dtype:
+                continue
+            sizes = (
+                None
+                if fact.shape is None
+                else ["?" if n is None else str(n) for n in fact.shape]
+            )
+            text = "" if sizes is None else f"[{', '.join(sizes)}]"
+            found[name] = f"{WORDS.get(fact.dtype, fact.dtype)} {text}".strip()
+    return found
+
+
 def known(model: Any) -> tuple[Model, str]:
-    """A file whose operators are all known, in their newest form; and its name."""
-    plain, title = read(model)
+    """A file whose operators are all known, as it is written; and its name."""
+    path = Path(model) if isinstance(model, (str, PathLike)) else None
+    title = path.name if path else "a model"
+    files = Files(path.parent if path else None)
+    return prepared(read_proto(model), title, files), title
+
+
+def prepared(proto: Any, title: str, files: Files) -> Model:
+    """A model in its newest form, with the layers and parts that are found in it."""
+    with as_damage(title):
+        plain = read_model(inferred(proto), files)
+        plain.graph.fixed = fixed_sizes(proto)
     found = report_of(plain)
     if found.unsupported:
         raise found.error()
     with as_damage(title):
         upgrade(plain.graph)
-    return plain, title
+        fold(plain.graph)
+        find_patterns(plain.graph)
+        to_layers(plain.graph)
+    return plain
 
 
 @contextmanager
@@ -91,48 +144,93 @@ def read(model: Any) -> tuple[Model, str]:
     """A file in its plain form, and its name."""
     path = Path(model) if isinstance(model, (str, PathLike)) else None
     folder, title = (path.parent, path.name) if path else (None, "a model")
-    proto = inferred(read_proto(model))
+    proto = read_proto(model)
     with as_damage(title):
-        return read_model(proto, Files(folder)), title
+        return read_model(inferred(proto), Files(folder)), title
 
 
 def read_proto(model: Any) -> Any:
     """An onnx.ModelProto of a path or of a file's bytes; one that is given stays."""
-    try:
-        import onnx
-    except ImportError:
-        what = "reading an .onnx file needs the package onnx"
-        raise ArgumentError("onnx", what, cure="pip install onnx") from None
+    needs_onnx()
     title = "a model"
     if isinstance(model, (str, PathLike)):
         path = Path(model)
         title = path.name
-        try:
-            model = path.read_bytes()
-        except OSError as error:
-            what = f"{path} cannot be read: {error.strerror}"
-            raise RecordError("onnx", what) from None
+        model = read_whole(path, RecordError, f"read {printable(path)}")
     if isinstance(model, (bytes, bytearray, memoryview)):
-        from google.protobuf.message import DecodeError
-
-        proto = onnx.ModelProto()
-        try:
-            proto.ParseFromString(bytes(model))
-        except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
-            what = f"{title} is no ONNX file, or damaged"
-            raise RecordError("onnx", what) from None
-        model = proto
+        return parsed(bytes(model), title)
     return model
+
+
+def needs_onnx() -> None:
+    """Raise where the package onnx is not installed."""
+    if find_spec("onnx") is None:
+        what = "reading an .onnx file needs the package onnx"
+        raise ArgumentError("onnx", what, cure="pip install onnx")
+
+
+def parsed(data: bytes, title: str) -> Any:
+    """The onnx.ModelProto that the bytes of a file are."""
+    needs_onnx()
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
+        what = f"{title} is no ONNX file, or damaged"
+        raise RecordError("onnx", what) from None
+    return proto
 
 
 def inferred(model: Any) -> Any:
     """The model with the shapes and types that follow from it, where they do."""
     from onnx import shape_inference
 
+    follow = checked(model)
     try:
-        return shape_inference.infer_shapes(model, data_prop=True)
+        clean = without_negative_sizes(model)
+        return shape_inference.infer_shapes(clean, data_prop=follow)
     except Exception:  # what does not follow stays unknown
         return model
+
+
+def fixed_sizes(model: Any) -> dict[str, tuple[int | None, ...]]:
+    """Sizes of values that stay the same if all sizes of the inputs were others."""
+    from onnx import ModelProto, TensorProto, shape_inference
+
+    has_shapes = any(node.op_type == "Shape" for node in model.graph.node)
+    if not (has_shapes and checked(model)):
+        return {}
+    free = ModelProto()
+    free.CopyFrom(model)
+    graph = free.graph
+    for tensor in graph.initializer:
+        if math.prod(tensor.dims) > MOST_SIZES:  # no shape: what it holds matters not
+            kept = TensorProto(name=tensor.name, data_type=tensor.data_type)
+            kept.dims.extend(tensor.dims)
+            tensor.CopyFrom(kept)
+    held = {tensor.name for tensor in graph.initializer}
+    del graph.value_info[:]
+    for k, value in enumerate([*graph.input, *graph.output]):
+        shape = value.type.tensor_type.shape
+        if value.name not in held and value.type.HasField("tensor_type"):
+            for i, dim in enumerate(shape.dim):
+                dim.dim_param = f"any_{k}_{i}"
+    try:
+        clean = without_negative_sizes(free)
+        found = shape_inference.infer_shapes(clean, data_prop=True)
+    except Exception:  # what does not follow stays unknown
+        return {}
+    return {
+        str(value.name): tuple(
+            int(d.dim_value) if d.HasField("dim_value") else None
+            for d in value.type.tensor_type.shape.dim
+        )
+        for value in found.graph.value_info
+        if value.type.tensor_type.HasField("shape")
+    }
 
 
 def built(source: Source, device: Backend) -> Any:
@@ -163,12 +261,26 @@ def source_of(module: Any) -> str:
 
 def record_of(source: Source) -> dict[str, Any]:
     """The record of a module that a source describes."""
+    return _record_of(source.root)
+
+
+def _record_of(held: Part | Field) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for one in source.fields:
-        if one.layer is None:
-            found[one.name] = _param(one.values[""])
-        else:
-            found[one.name] = {k: _param(array) for k, array in one.values.items()}
+    if isinstance(held, Field):
+        for path, array in held.values.items():
+            *around, name = path.split(".")
+            inner = found
+            for word in around:
+                inner = inner.setdefault(word, {})
+            inner[name] = _param(array)
+        return found
+    for member in held.members:
+        if isinstance(member, Field):
+            found[member.name] = _param(member.values[""])
+            continue
+        entries = [_record_of(entry.held) for entry in member.entries]
+        listed = tuple(entries) if member.is_mixed else entries
+        found[member.name] = listed if member.is_list else entries[0]
     return found
 
 

@@ -10,6 +10,8 @@ from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.graph import CONTROL, Fact, Model
 from burnbook.importers.onnx.operators.registry import OPERATORS
 
+COMPARED = 20  # unknown operators whose names are compared with all known ones
+
 
 @dataclass
 class Unsupported:
@@ -36,12 +38,17 @@ class Unsupported:
         return next(iter(get_close_matches(self.op, names, 1, 0.6)), "")
 
     @property
+    def place(self) -> str:
+        """Where it stands."""
+        shown = ", ".join(self.nodes[:3]) + (" …" if len(self.nodes) > 3 else "")
+        return f"at {shown}"
+
+    @property
     def why(self) -> str:
         """Where it stands, and what is known instead."""
-        shown = ", ".join(self.nodes[:3]) + (" …" if len(self.nodes) > 3 else "")
         if self.newest:
-            return f"at {shown} (version {self.version}; known up to {self.newest})"
-        return f"at {shown}" + (f" (known: {self.nearest})" if self.nearest else "")
+            return f"{self.place} (version {self.version}; known up to {self.newest})"
+        return self.place + (f" (known: {self.nearest})" if self.nearest else "")
 
 
 @dataclass
@@ -63,9 +70,14 @@ class OnnxReport:
         """Whether everything in the file is known."""
         return not self.unsupported
 
+    def reasons(self) -> list[tuple[str, str]]:
+        """What is not known, and why; with similar names for the first of them."""
+        rows = enumerate(self.unsupported)
+        return [(one.name, one.why if i < COMPARED else one.place) for i, one in rows]
+
     def error(self) -> ArgumentError:
         """The error that names everything that is not known."""
-        facts = [(one.name, one.why) for one in self.unsupported]
+        facts = self.reasons()
         count = len(self.unsupported)
         what = f"{count} operator{'s are' if count > 1 else ' is'} not known"
         return ArgumentError("onnx", what, facts)
@@ -79,13 +91,14 @@ class OnnxReport:
         for word, values in (("input", self.inputs), ("output", self.outputs)):
             lines += [f"  {word:8}{name}  {what}" for name, what in values]
         lines.append(f"  {self.weights} constants with {self.numbers:,} elements")
-        total = sum(self.operators.values())
-        lines.append(f"  {total} nodes of {len(self.operators)} operators:")
+        total, kinds = sum(self.operators.values()), len(self.operators)
+        nodes = "1 node" if total == 1 else f"{total} nodes"
+        lines.append(f"  {nodes} of {kinds} operator{'s' * (kinds != 1)}:")
         shown = sorted(self.operators.items(), key=lambda row: (-row[1], row[0]))
         lines += [f"    {count:6} {op}" for op, count in shown]
         if self.unsupported:
             lines.append("  not known:")
-            lines += [f"    {one.name} {one.why}" for one in self.unsupported]
+            lines += [f"    {name} {why}" for name, why in self.reasons()]
         else:
             lines.append("  all operators are known")
         return "\n".join(lines)

@@ -1,41 +1,64 @@
-"""The Python source of an imported graph: one module class that reads like the model.
+"""The Python source of an imported graph: module classes that read like the model.
 
-A constant of a few elements stands where it is used; others become fields, named after
-the file's names, trainable where the file keeps them as initializers of numbers. The
-inner graphs of If, Loop and Scan become functions inside `forward`, which see the names
-around them.
+The parts that the file's names tell become classes of their own, one for all that do
+the same. A constant of a few elements stands where it is used; others become fields,
+named after the file's names, trainable where the file keeps them as initializers of
+numbers. The inner graphs of If, Loop and Scan become functions inside `forward`, which
+see the names around them.
 
-Nothing of a file is taken over as it is: names become identifiers, numbers and texts
-are written by repr, so that no file decides what runs.
+Nothing of a file is taken over as it is: see `naming`.
 """
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
 
 from burnbook.core.errors import RecordError
+from burnbook.core.other_names import OtherName
+from burnbook.importers.onnx.folding import needs
 from burnbook.importers.onnx.graph import CONTROL, Fact, Graph, Model, Node
-from burnbook.importers.onnx.layers import Layer, Layers
+from burnbook.importers.onnx.layers import Layer
+from burnbook.importers.onnx.naming import (
+    WIDTH,
+    class_name,
+    comment,
+    filled,
+    identifier,
+    literal,
+    short_name,
+    singular,
+    snake,
+)
 from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.operators.sequences import AsItIs
+from burnbook.importers.onnx.scopes import base_of, keys_of
+from burnbook.importers.onnx.structure import Group, structure_of
+from burnbook.importers.onnx.values import DTYPES
 from burnbook.module import Module
 
+Lines = tuple[int, int]
 SHORT = 16  # elements of a constant that stands where it is used
-WIDTH = 88
 FLOATS = ("float32", "float64", "float16")
 OURS = "self cls np nn ops device values Self Module Param Tensor Model"
 TAKEN = {*OURS.split(), *["Backend", "Numpy", "Path", "STATES", "b85decode"]}
+METHODS = {
+    *(n for n in dir(Module) if not isinstance(getattr_static(Module, n), OtherName)),
+    *("compute", "default", "forward", "from_embedded", "from_file", "new"),
+}
+SIGNS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
 
 
 @dataclass
 class Field:
-    """A constant or a layer that the module holds.
+    """A constant or a layer that a module holds.
 
     form: weight, constant, whole or layer. values: those of a layer by name, else
     below "".
@@ -52,14 +75,140 @@ class Field:
         """The type of the field."""
         return f"nn.{self.layer.kind}" if self.layer else "Param[Tensor]"
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """By what a layer is known; nothing, where it has no weights."""
+        layer = self.layer
+        return (layer.config, layer.weights) if layer and layer.parts else ()
+
+    @property
+    def made(self) -> str:
+        """The expression that makes it."""
+        if self.layer is not None:
+            return f"{self.layer.config}.init({'device' if self.values else ''})"
+        shape = list(self.values[""].shape) or [1]
+        word = {"weight": "weight", "constant": "frozen", "whole": "whole"}[self.form]
+        kind = f", {self.dtype!r}" if self.dtype in ("float16", "float64") else ""
+        return f"ops.{word}({shape}, device{kind})"
+
+
+@dataclass
+class Entry:
+    """A layer or a part that a module holds, and the weights by which it is known."""
+
+    identity: tuple[Any, ...]
+    held: Field | Part
+    number: int | None = None
+
+    @property
+    def annotation(self) -> str:
+        """The type of what is held."""
+        return self.held.annotation
+
+    @property
+    def made(self) -> str:
+        """The expression that makes it."""
+        return self.held.made
+
+
+@dataclass
+class Slot:
+    """A field for a layer, for a part, or for a list of them."""
+
+    name: str
+    is_list: bool
+    entries: list[Entry] = field(default_factory=list)
+
+    def is_again(self, identity: tuple[Any, ...]) -> bool:
+        """Whether what it holds is called again."""
+        return bool(identity) and self.entries[0].identity == identity
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it is a tuple: what it lists is of several classes."""
+        return self.is_list and len({e.annotation for e in self.entries}) > 1
+
+    @property
+    def annotation(self) -> str:
+        """The type of the field."""
+        types = [e.annotation for e in self.entries]
+        if self.is_mixed:
+            return f"tuple[{', '.join(types)}]"
+        return f"list[{types[0]}]" if self.is_list else types[0]
+
+    @property
+    def made(self) -> str:
+        """The expression that makes it."""
+        made = [e.made for e in self.entries]
+        if not self.is_list:
+            return made[0]
+        if len(set(made)) == 1 and len(made) > 1:
+            return f"[{made[0]} for _ in range({len(made)})]"
+        inner = ", ".join(made) + ("," if self.is_mixed and len(made) == 1 else "")
+        return f"({inner})" if self.is_mixed else f"[{inner}]"
+
+
+@dataclass
+class Part:
+    """A class of the source, as one part of the model is an instance of it."""
+
+    group: Group
+    members: list[Field | Slot]
+    lines: list[str]  # of the class below its docstring
+    places: list[tuple[str, int, int]]  # first and last line of a node's statement
+    name: str = ""
+
+    @property
+    def annotation(self) -> str:
+        """Its class."""
+        return self.name
+
+    @property
+    def made(self) -> str:
+        """The expression that makes it."""
+        return f"{self.name}.new(device)"
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """The class and all weights: equal ones are one part that is called again."""
+        found: list[Any] = [self.name]
+        for member in self.members:
+            if isinstance(member, Slot):
+                found += [e.identity for e in member.entries]
+            else:
+                found += [id(array) for array in member.values.values()]
+        return tuple(found)
+
+    def fields(self) -> Iterator[Field]:
+        """All constants and layers, those of parts as well."""
+        for member in self.members:
+            if isinstance(member, Field):
+                yield member
+                continue
+            for entry in member.entries:
+                if isinstance(entry.held, Part):
+                    yield from entry.held.fields()
+                else:
+                    yield entry.held
+
 
 @dataclass
 class Source:
-    """The text of a module, and the values of its fields."""
+    """The text of a module, and the values of its fields.
+
+    lines: first and last line, counted from 1, of the statement that a node became: by
+    the node's label, and by the names of its results; one for each node that has the
+    name, as inner graphs may use one again.
+    """
 
     text: str
-    fields: list[Field]
-    lines: dict[str, int] = field(default_factory=dict)  # of each node, by its label
+    root: Part
+    lines: dict[str, list[Lines]] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> list[Field]:
+        """All constants and layers, those of parts as well."""
+        return list(self.root.fields())
 
 
 @dataclass(frozen=True)
@@ -95,62 +244,138 @@ def settings_for(fields: list[Field], half: bool) -> str:
 
 
 class _Writer:
+    """Writes all classes, those of parts before what they are part of."""
+
     def __init__(self, model: Model, title: str, loading: Loading | None):
         self.model, self.title, self.loading = model, title, loading
-        words = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
-        self.taken, self.taken_fields = set(words), words | set(dir(Module))
-        self.names: dict[str, str] = {}  # of values: an expression
-        self.fields: dict[str, Field] = {}
-        self.constants: dict[str, Any] = {}
-        self.trainable: set[str] = set()
-        self.facts: dict[str, Fact] = {}
-        self.counts: dict[str, int] = {}
-        self.layers: Layers | None = None
-        self.replaced: set[str] = set()  # by a layer
+        self.graph = model.graph
+        self.tree = structure_of(self.graph)
+        self.is_flat = not any(node.path for node in self.graph.nodes)
+        self.facts = dict(self.graph.facts)
+        for name in dict.fromkeys((*self.graph.inputs, *self.graph.outputs)):
+            self.facts.setdefault(name, Fact())
         self.tensors: set[str] = set()  # values that are tensors for certain
+        self.find_tensors()
+        self.parts: dict[int, Part] = {}  # by group
+        self.classes: dict[tuple[str, str], str] = {}
+        self.drawn: dict[str, Part] = {}  # by class, as they are written
+        self.instances: dict[str, list[Part]] = {}
+        self.taken = set(TAKEN)
 
     def write(self) -> Source:
-        graph = self.model.graph
-        for name in dict.fromkeys((*graph.inputs, *graph.outputs)):
-            self.facts[name] = graph.facts.get(name, Fact())
-        inputs = [self.new_name(n, "input") for n in graph.inputs]
-        self.layers = Layers(graph)
-        self.tensors |= {n for n in graph.inputs if self.is_float(n)}
-        body = list(self.body(graph, "        "))
-        outputs = [self.expression(n) for n in graph.outputs]
-        plain = all(self.is_plain(graph.facts.get(n)) for n in graph.inputs)
-        plain = plain and all(self.is_plain(graph.facts.get(n)) for n in graph.outputs)
-        plain = plain and all(n in self.tensors for n in graph.outputs)
-        result = ", ".join(outputs)
-        returned = f"        return {result}"
-        text = [self.head(), "", "", "class Model(Module):"]
-        text += [f'    """{_comment(self.title)}, as a module."""', ""]
-        text += [f"    {f.name}: {f.annotation}" for f in self.fields.values()]
-        text += ["", "    @classmethod", "    def new(cls, device: Backend) -> Self:"]
-        text += ['        """The module before a record is loaded."""']
-        text += ["        return cls("]
-        for f in self.fields.values():
-            text += self.made_in_lines(f)
-        text += ["        )", ""]
-        text += self.loaders()
-        if plain:
-            text += [f"    def forward(self, {', '.join(inputs)}):"]
-            text += [f'        """{self.signature(graph)}"""', *body, returned]
-        else:
-            types = [graph.facts.get(n, Fact()).dtype for n in graph.inputs]
-            given = ", ".join(
-                f"({n}, {t!r})" for n, t in zip(inputs, types, strict=True)
-            )
-            text += [f"    def forward(self, {', '.join(inputs)}):"]
-            text += [f'        """{self.signature(graph)}"""']
-            comma = "," if len(inputs) == 1 else ""
-            text += [f"        values = ops.from_tensors(self, ({given}{comma}))"]
-            text += ["        return ops.to_tensors(self, self.compute(*values))", ""]
-            text += [f"    def compute(self, {', '.join(inputs)}):"]
-            text += ['        """The same with the element types and ranks of ONNX."""']
-            text += [*body, returned]
-        lines = "\n".join(text) + "\n"
-        return Source(lines.replace("(self, )", "(self)"), list(self.fields.values()))
+        root = _Class(self, self.tree).part()
+        root.name = "Model"
+        text = [self.head()]
+        starts: dict[str, int] = {}
+        for name, part in self.drawn.items():
+            doc = self.about(name)
+            self.start(text, name, doc)
+            starts[name] = len(text)
+            text += part.lines
+        self.start(text, "Model", f"{comment(self.title)}, as a module.")
+        starts["Model"] = len(text)
+        loaders = self.loaders()
+        cut = next(k for k, line in enumerate(root.lines) if "def forward(" in line)
+        text += [*root.lines[:cut], *loaders, *root.lines[cut:]]
+        count = "\n".join(text[:1]).count("\n")
+        found: list[tuple[str, int, int]] = []
+        for label, a, b in root.places:
+            more = starts["Model"] + (len(loaders) if a >= cut else 0)
+            found.append((label, a + more, b + more))
+        for part in self.parts.values():
+            drawn, more = self.drawn[part.name], starts[part.name]
+            pairs = zip(part.places, drawn.places, strict=False)
+            found += [(label, a + more, b + more) for (label, *_), (_, a, b) in pairs]
+        whole = "\n".join(text) + "\n"
+        short = self.with_imports(whole)
+        count -= whole.count("\n") - short.count("\n")
+        first = count + 1
+        lines: dict[str, list[Lines]] = {}
+        for label, a, b in found:
+            lines.setdefault(label, []).append((a + first, b + first))
+        return Source(short, root, lines)
+
+    @staticmethod
+    def start(text: list[str], name: str, doc: str) -> None:
+        """The first lines of a class."""
+        text += ["", "", f"class {name}(Module):", f'    """{doc}"""', ""]
+
+    def about(self, name: str) -> str:
+        """The first line about a class: where the file has such a part."""
+        paths = [".".join(part.group.path) for part in self.instances[name]]
+        paths = [re.sub(r"(?<![^.])\.|#\d+", "", path) for path in paths]
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        return f"{comment(paths[0])[: WIDTH - 20]}{more} of the file."
+
+    def find_tensors(self) -> None:
+        """Values that are tensors when the graph runs, in whatever way it is called."""
+        self.tensors |= {n for n in self.graph.inputs if self.is_float(n)}
+        for name, array in self.graph.constants.items():
+            if array.dtype.name in FLOATS and not self.is_literal(name, array):
+                self.tensors.add(name)
+        for node in self.graph.nodes:
+            self.mark(node)
+
+    def mark(self, node: Node) -> None:
+        """See which results of a node are tensors."""
+        if node.domain == "nn":
+            self.tensors |= {n for n in node.outputs if n}
+        elif node.op == "Identity" and not node.domain:
+            if node.inputs[0] in self.tensors:
+                self.tensors.add(node.outputs[0])
+        elif node.op not in CONTROL or node.domain:
+            operator = OPERATORS[node.domain, node.op]
+            certain = any(n in self.tensors for n in node.inputs)
+            if certain and not isinstance(operator, AsItIs):
+                self.tensors |= {n for n in node.outputs if self.is_float(n)}
+
+    def is_float(self, name: str) -> bool:
+        """Whether a value is known to be a tensor of floats."""
+        fact = self.facts.get(name)
+        return fact is not None and fact.kind == "tensor" and fact.dtype in FLOATS
+
+    def is_literal(self, name: str, array: Any) -> bool:
+        """Whether a constant stands where it is used."""
+        if array.dtype == object:
+            return True
+        learned = array.ndim > 0 and array.dtype.name == "float32" and array.size > 1
+        return array.size <= SHORT and not (learned and name in self.graph.trainable)
+
+    def part(self, group: Group) -> Part:
+        """The part that a group is; one class is written for all that are equal."""
+        if id(group) in self.parts:
+            return self.parts[id(group)]
+        part = _Class(self, group, canonical=True).part()
+        kind = self.model.kinds.get(group.path, "")
+        key = kind, "\n".join(part.lines)
+        if key not in self.classes:
+            word = class_name(kind or base_of(group.key)[0])
+            name, k = word, 1
+            while name in self.taken or keyword.iskeyword(name):
+                k += 1
+                name = f"{word}{k}"
+            self.taken.add(name)
+            self.classes[key] = name
+            self.drawn[name] = _Class(self, group).part()
+        part.name = self.classes[key]
+        self.instances.setdefault(part.name, []).append(part)
+        self.parts[id(group)] = part
+        return part
+
+    def with_imports(self, text: str) -> str:
+        """Without the imports that nothing uses."""
+        head, _, body = text.partition("\n\n\nclass ")
+        for line, word in (
+            ("import numpy as np\n\n", r"\bnp\."),
+            ("from burnbook import nn\n", r"\bnn\."),
+            ("from burnbook.importers.onnx import operators as ops\n", r"\bops\."),
+        ):
+            if not re.search(word, body):
+                head = head.replace(line, "")
+        if "Param[" not in body:
+            head = head.replace("import Module, Param", "import Module")
+            head = head.replace("\nfrom burnbook.tensor import Tensor", "")
+        return f"{head}\n\n\nclass {body}"
 
     def loaders(self) -> list[str]:
         """The ways to get the module with its weights."""
@@ -194,10 +419,10 @@ class _Writer:
 
     def head(self) -> str:
         producer = (
-            f", made by {_comment(self.model.producer)}" if self.model.producer else ""
+            f", made by {comment(self.model.producer)}" if self.model.producer else ""
         )
         return (
-            f'"""Written by burnbook from {_comment(self.title)}{producer}."""\n\n'
+            f'"""Written by burnbook from {comment(self.title)}{producer}."""\n\n'
             f"{self.standard()}from typing import Self\n\n"
             "import numpy as np\n\n"
             "from burnbook import nn\n"
@@ -214,26 +439,295 @@ class _Writer:
         embedded = "from base64 import b85decode\n" if self.loading.embedded else ""
         return f"{embedded}from pathlib import Path\n"
 
-    def signature(self, graph: Graph) -> str:
+
+class _Class:
+    """Writes the class of one group.
+
+    canonical: arguments are called by their places and values by what makes them, so
+    that parts that do the same have the same text, whatever the file calls them.
+    """
+
+    def __init__(self, writer: _Writer, group: Group, *, canonical: bool = False):
+        self.writer, self.group, self.canonical = writer, group, canonical
+        self.is_root = group is writer.tree
+        words = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
+        self.taken, self.taken_fields = set(words), words | METHODS
+        self.names: dict[str, str] = {}  # of values: an expression
+        self.members: list[Field | Slot] = []
+        self.slots: dict[tuple[str, bool], Slot] = {}
+        self.others: defaultdict[str, list[Slot]] = defaultdict(list)  # of a name again
+        self.constants = dict(writer.graph.constants)
+        self.trainable = writer.graph.trainable
+        self.facts = writer.facts
+        self.tensors = writer.tensors
+        self.counts = Counter[str]()
+        self.labels: list[tuple[str, int, int]] = []
+        self.written: list[str] = []  # the statements so far
+        keys = {i.key for i in group.items if isinstance(i, Group)}
+        self.calls = Counter(base_of(key)[0] for key in keys if "#" in key)
+
+    def part(self) -> Part:
+        """The class, with what an instance of it holds."""
+        group = self.group
+        inputs = self.arguments()
+        floats = {n for n in group.inputs if self.writer.is_float(n)}
+        if not self.is_root:
+            self.tensors = self.tensors | floats
+        body: list[str] = []
+        self.items(group.items, body)
+        outputs = [self.expression(n) for n in group.outputs]
+        returned = f"        return {', '.join(outputs)}"
+        head = f"    def forward(self, {', '.join(inputs)}):".replace(
+            "self, )", "self)"
+        )
+        told = f'        """{self.signature()}"""'
+        text = [f"    {m.name}: {m.annotation}" for m in self.members]
+        text += [""] if text else []
+        text += ["    @classmethod", "    def new(cls, device: Backend) -> Self:"]
+        text += ['        """The module before a record is loaded."""']
+        if self.members:
+            text += ["        return cls("]
+            for member in self.members:
+                text += _made_in_lines(member)
+            text += ["        )", ""]
+        else:
+            text += ["        return cls()", ""]
+        if not self.is_root or self.is_plain():
+            text += [head, told]
+        else:
+            types = [self.facts.get(n, Fact()).dtype for n in group.inputs]
+            given = ", ".join(
+                f"({n}, {t!r})" for n, t in zip(inputs, types, strict=True)
+            )
+            comma = "," if len(inputs) == 1 else ""
+            text += [head, told]
+            text += [f"        values = ops.from_tensors(self, ({given}{comma}))"]
+            text += ["        return ops.to_tensors(self, self.compute(*values))", ""]
+            text += [head.replace("def forward", "def compute")]
+            text += ['        """The same with the element types and ranks of ONNX."""']
+        more = len(text)
+        places = [(label, a + more, b + more) for label, a, b in self.labels]
+        return Part(group, self.members, [*text, *body, returned], places)
+
+    def arguments(self) -> list[str]:
+        """What the inputs are called."""
+        graph = self.writer.graph
+        found: list[str] = []
+        for k, name in enumerate(self.group.inputs):
+            if self.canonical:
+                word = f"argument{k}"
+            elif self.writer.is_flat or self.is_root:
+                word = identifier(name) or ("input" if self.is_root else "x")
+                if not identifier(name) and len(self.group.inputs) > 1:
+                    word += str(k + 1)
+            elif k == 0 and self.writer.is_float(name):
+                word = "x"
+            elif name in graph.inputs:
+                word = identifier(name) or "x"
+            elif self.is_size(name):
+                word = short_name(name) or "size"
+            else:
+                word = short_name(name) or "x"
+            self.names[name] = self.unused(word)
+            found.append(self.names[name])
+        return found
+
+    def is_size(self, name: str) -> bool:
+        """Whether a value is whole numbers along no dim or one."""
+        fact = self.facts.get(name, Fact())
+        return fact.dtype == "int64" and len(fact.shape or (1, 1)) < 2
+
+    def signature(self) -> str:
+        """Inputs and outputs with their shapes."""
+
         def shown(name: str) -> str:
-            return f"{_comment(name)} {self.shape_of(name)}".strip()
+            told = self.names[name] if not self.is_root and name in self.names else name
+            told = told if re.fullmatch(r"[\w.:/ ]+", told) else short_name(name) or "y"
+            return f"{comment(told)} {self.shape_of(name)}".strip()
 
-        ins = ", ".join(map(shown, graph.inputs))
-        outs = ", ".join(map(shown, graph.outputs))
-        return f"{ins} -> {outs}"
+        group = self.group
+        ins = ", ".join(map(shown, group.inputs))
+        outs = map(shown, group.outputs)
+        if not self.is_root:
+            outs = (self.shape_of(n) or shown(n) for n in group.outputs)
+        return f"{ins} -> {', '.join(outs)}".strip()
 
-    def is_plain(self, fact: Fact | None) -> bool:
-        """Whether a value is a tensor inside as outside."""
-        if fact is None or fact.kind != "tensor" or fact.dtype != "float32":
-            return False
-        return fact.shape is not None and len(fact.shape) > 0
+    def is_plain(self) -> bool:
+        """Whether inputs and outputs are tensors inside as outside."""
+        group = self.group
+        for name in (*group.inputs, *group.outputs):
+            fact = self.facts.get(name, Fact())
+            if fact.kind != "tensor" or fact.dtype != "float32" or not fact.shape:
+                return False
+        return all(n in self.tensors for n in group.outputs)
+
+    def items(self, items: list[Node | Group], body: list[str]) -> None:
+        """The statements of a group, parts as calls."""
+        indent, k = "        ", 0
+        while k < len(items):
+            item = items[k]
+            if isinstance(item, Node):
+                self.add(item, self.statement(item, indent), body)
+                k += 1
+                continue
+            run = self.chain(items, k)
+            if len(run) > 1:
+                body += self.loop(run, items, indent)
+            else:
+                body += self.call(item, indent)
+            k += len(run)
+
+    def add(self, item: Node, lines: Iterator[str], body: list[str]) -> None:
+        """A statement, and its lines, for all nodes that it is of."""
+        self.written, place = body, len(body)
+        for line in lines:  # one by one: inner graphs look how many there are
+            body.append(line)
+        self.note_lines(item, place)
+
+    def note_lines(self, item: Node, place: int) -> None:
+        """Note what a node became: the lines from a place on."""
+        last = len(self.written) - 1
+        if last < place:
+            return
+        labels = [item.label, *[name for name in item.outputs if name]]
+        if item.domain == "nn":
+            labels += item.attributes["layer"].labels
+        self.labels += [(label, place, last) for label in dict.fromkeys(labels)]
+
+    def chain(self, items: list[Node | Group], begin: int) -> list[Group]:
+        """Parts of one list and class, each of which takes what the one before gave."""
+        first = items[begin]
+        assert isinstance(first, Group)
+        base, number = base_of(first.key)
+        run = [first]
+        if number is None or len(first.outputs) != 1:
+            return run
+        kind = self.writer.part(first).name
+        everything = [
+            i for i in items if isinstance(i, Group) and base_of(i.key)[0] == base
+        ]
+        for item in items[begin + 1 :]:
+            if not isinstance(item, Group) or base_of(item.key)[0] != base:
+                break
+            if self.writer.part(item).name != kind or not _follows(run[-1], item):
+                break
+            run.append(item)
+        ends = [item.outputs[0] for item in run[:-1]]
+        inside = {id(item) for item in run}
+        used = {n for i in items if id(i) not in inside for n in _taken(i)}
+        whole = len(run) == len(everything) == len({i.key for i in run})
+        layered = (base, True) in self.slots
+        if (
+            not whole
+            or layered
+            or any(n in used or n in self.group.outputs for n in ends)
+        ):
+            return [first]
+        return run if len(run) > 1 else [first]
+
+    def loop(
+        self, run: list[Group], items: list[Node | Group], indent: str
+    ) -> Iterator[str]:
+        """Parts of a list, each called with what the one before gave."""
+        first, last = run[0], run[-1]
+        place = next(k for k, n in enumerate(run[1].inputs) if n == first.outputs[0])
+        parts = [self.writer.part(group) for group in run]
+        slots = [
+            self.held(group.key, part)[0]
+            for group, part in zip(run, parts, strict=True)
+        ]
+        slot = slots[0]
+        given, source = self.given(first), first.inputs[place]
+        inside = {id(group) for group in run}
+        after = items[items.index(first) :]
+        used = {n for i in after if id(i) not in inside for n in _taken(i)} | {
+            *self.group.outputs,
+            *(n for k, n in enumerate(first.inputs) if k != place),
+        }
+        start = given[place]
+        if source not in used and start.isidentifier():
+            self.names[last.outputs[0]] = target = start
+        else:
+            target = self.new_name(last.outputs[0], "x", hint="x")
+            yield f"{indent}{target} = {start}"
+        given[place] = target
+        one = self.unused(_one_of(slot.name, parts[0].name))
+        yield f"{indent}for {one} in self.{slot.name}:"
+        note = self.note(last.outputs)
+        call = f"{one}.forward"
+        yield from self.assignment([target], call, indent + "    ", note, given)
+
+    def call(self, group: Group, indent: str) -> Iterator[str]:
+        """The call of a part."""
+        part = self.writer.part(group)
+        slot, text = self.held(group.key, part)
+        given = self.given(group)
+        word = singular(slot.name) if slot.is_list else slot.name
+        if len(group.outputs) == 1:
+            targets = [self.new_name(group.outputs[0], word, hint=word)]
+        else:
+            targets = [self.new_name(n, word) for n in group.outputs]
+        note = self.note(group.outputs)
+        yield from self.assignment(targets, f"{text}.forward", indent, note, given)
+
+    def given(self, group: Group) -> list[str]:
+        """What a part is called with: floats as tensors."""
+        found: list[str] = []
+        for name in group.inputs:
+            text = self.expression(name)
+            if self.writer.is_float(name) and name not in self.tensors:
+                text = f"ops.tensor({text}, self)"
+            found.append(text)
+        return found
+
+    def held(self, key: str, made: Field | Part) -> tuple[Slot, str]:
+        """The field for a part or a layer, and how it is written."""
+        base, number = base_of(key)
+        is_list = number is not None and ("#" not in key or self.calls[base] > 1)
+        identity = made.identity
+        slot = self.slots.get((base, is_list))
+        if not is_list and slot is not None and not slot.is_again(identity):
+            called = [s for s in self.others[base] if s.is_again(identity)]
+            slot = next(iter(called), None)
+            if slot is None:
+                self.others[base].append(self.new_slot(base, False))
+                slot = self.others[base][-1]
+        elif not is_list and slot is None:
+            first = self.slots.get((re.sub(r"_\d+$", "", base), False))
+            slot = first if first is not None and first.is_again(identity) else None
+        if is_list and slot is not None:
+            entries = [e for e in slot.entries if e.number == number]
+            if entries and not any(e.identity == identity for e in entries):
+                base = f"{base}_rest"  # what the same part does later
+                slot = self.slots.get((base, is_list))
+        if slot is None:
+            slot = self.slots[base, is_list] = self.new_slot(base, is_list)
+        again = [
+            k
+            for k, e in enumerate(slot.entries)
+            if e.identity == identity and (not is_list or e.number == number)
+        ]
+        place = again[0] if identity and again else len(slot.entries)
+        if place == len(slot.entries):
+            slot.entries.append(Entry(identity, made, number))
+        return slot, f"self.{slot.name}" + (f"[{place}]" if is_list else "")
+
+    def new_slot(self, base: str, is_list: bool) -> Slot:
+        """A new field of the class."""
+        word = self.unused(identifier(base) or "part", self.taken_fields)
+        slot = Slot(word, is_list)
+        self.members.append(slot)
+        return slot
 
     def body(self, graph: Graph, indent: str) -> Iterator[str]:
+        """The statements of an inner graph."""
         self.constants |= graph.constants
-        self.trainable |= graph.trainable
-        self.facts |= graph.facts
+        self.trainable = self.trainable | graph.trainable
+        self.facts = self.facts | graph.facts
         for node in graph.nodes:
+            place = len(self.written)
             yield from self.statement(node, indent)
+            self.note_lines(node, place)
 
     def statement(self, node: Node, indent: str) -> Iterator[str]:
         if node.op == "Identity" and not node.domain:
@@ -244,26 +738,24 @@ class _Writer:
         if node.op in CONTROL and not node.domain:
             yield from self.control(node, indent)
             return
-        if node.outputs[0] in self.replaced:
-            return
-        found = self.layers.find(node) if self.layers else None
-        if found is not None:
-            yield from self.layer(found, node, indent)
+        if node.domain == "nn":
+            yield from self.layer(node, indent)
             return
         operator = OPERATORS[node.domain, node.op]
         certain = any(n in self.tensors for n in node.inputs)
         if certain and not isinstance(operator, AsItIs):
-            self.tensors |= {n for n in node.outputs if self.is_float(n)}
+            self.tensors |= {n for n in node.outputs if self.writer.is_float(n)}
         short = self.infix(node)
         if short:
             target = [self.new_name(node.outputs[0], node.op)]
-            yield from self.assignment(target, short, indent, node.outputs)
+            note = self.note(node.outputs)
+            yield from self.assignment(target, short, indent, note)
             return
         inputs = [self.expression(n) for n in node.inputs]
         while inputs and inputs[-1] == "None":
             inputs.pop()
         words = [
-            f"{k}={self.literal(v)}"
+            f"{k}={repr(DTYPES[v]) if k == 'to' and v in DTYPES else literal(v)}"
             for k, v in sorted(node.attributes.items())
             if not is_type(v) and not operator.is_usual(k, v)
         ]
@@ -271,73 +763,124 @@ class _Writer:
         count = used[-1] + 1 if used else 1
         if operator.many and count > 1:
             words.append(f"outputs={count}")
-        targets = [
-            self.new_name(n, node.op) if n else "_" for n in node.outputs[:count]
-        ]
+        outputs = node.outputs[:count]
+        targets = [self.new_name(n, node.op) if n else "_" for n in outputs]
         call = f"ops.{operator.__name__}"
         parts = [*inputs, *words]
-        yield from self.assignment(targets, call, indent, node.outputs[:count], parts)
+        yield from self.assignment(targets, call, indent, self.note(outputs), parts)
 
-    def layer(self, found: Layer, node: Node, indent: str) -> Iterator[str]:
+    def layer(self, node: Node, indent: str) -> Iterator[str]:
         """A call of a layer of nn, which becomes a field."""
+        found: Layer = node.attributes["layer"]
+        made = Field("", "layer", found.parts, layer=found)
+        slot, call = self.held(self.layer_key(found, node), made)
+        made.name = slot.name
+        given = self.expression(found.inputs[0])
+        if found.kind == "Embedding":
+            given = f"ops.indices({given}, {call})"
+        elif found.inputs[0] not in self.tensors:
+            given = f"ops.tensor({given}, self)"
+        self.tensors |= {n for n in found.results if n}
+        hint = "" if slot.is_list or self.writer.is_flat else slot.name
+        word = hint or found.word
+        target = self.new_name(found.output, word, hint=hint)
+        note, call = self.note([found.output]), f"{call}.forward"
+        lasts = found.outputs[1:]
+        if found.kind == "Gru" or not lasts:
+            yield from self.assignment([target], call, indent, note, [given])
+            state = f"ops.last_state({target}, {call.removesuffix('.forward')})"
+            texts = [state]
+        else:
+            state = self.unused("state") if any(lasts) else "_"
+            yield from self.assignment([target, state], call, indent, note, [given])
+            texts = [state]
+            if found.kind != "BiGru":
+                texts = [f"{state}.hidden", f"{state}.cell"]
+            if found.kind == "Lstm":
+                texts = [f"ops.unsqueeze({text}, [0])" for text in texts]
+        for name, text in zip(lasts, texts, strict=False):
+            if name and text.startswith("ops."):
+                one = self.new_name(name, "hidden" if name == lasts[0] else "cell")
+                yield from self.assignment([one], text, indent, self.note([name]))
+            elif name:
+                self.names[name] = text
+
+    def layer_key(self, found: Layer, node: Node) -> str:
+        """What a layer is called: as its scope, as its weight's, or by its kind."""
+        path, depth = node.path or (), len(self.group.path)
+        own = self.writer.model.kinds.get(path, "")
+        told = self.weight_key(found)
+        if len(path) > depth and not self.writer.is_flat:
+            is_other = own.startswith("BatchNorm") and found.kind != "BatchNorm"
+            return told if is_other and told else path[depth]
+        if not self.writer.is_flat:
+            return told or found.word
         word = _layer_name(found, node)
         if not word:
-            self.counts[found.word] = self.counts.get(found.word, 0) + 1
+            self.counts[found.word] += 1
             word = f"{found.word}{self.counts[found.word]}"
-        word = self.unused(word, self.taken_fields)
-        self.fields[f"layer {word}"] = Field(word, "layer", found.parts, layer=found)
-        self.replaced |= found.replaced
-        given = self.expression(found.inputs[0])
-        if found.inputs[0] not in self.tensors:
-            given = f"ops.tensor({given}, self)"
-        self.tensors.add(found.output)
-        target = [self.new_name(found.output, node.op)]
-        call = f"self.{word}.forward({given})"
-        yield from self.assignment(target, call, indent, [found.output])
+        return word
+
+    def weight_key(self, found: Layer) -> str:
+        """What a layer of this part is called in the names of its weights."""
+        before = "".join(re.escape(f"{key}.") for key in self.group.path)
+        before = re.sub(r"\d+", r"\\d+", before)  # equal weights are written once
+        for name in found.weights:
+            inner = re.sub(f"^{before}", "", name)
+            word = re.sub(r"[._](weight|bias|gamma|beta|kernel|scale)(:0)?$", "", inner)
+            fits = inner != name or not before
+            if fits and word != inner and identifier(word):
+                keys = keys_of(word.split("."))
+                return keys[0] if len(keys) == 1 else ""
+        return ""
 
     def infix(self, node: Node) -> str:
         """Arithmetic as Python writes it, where both sides are tensors of one rank."""
         sign = SIGNS.get(node.op) if not node.domain and not node.attributes else None
         if sign is None or len(node.inputs) != 2:
             return ""
-        texts, shapes = [], []
+        texts, shapes, few = [], [], []
         for name in node.inputs:
             array = self.constants.get(name)
             if name in self.tensors:
                 fact = self.facts.get(name, Fact())
                 shapes.append(None if fact.shape is None else len(fact.shape))
                 texts.append(self.expression(name))
-            elif array is not None and array.dtype == np.float32 and not array.ndim:
-                texts.append(self.literal(array))
+            elif array is not None and array.dtype == np.float32 and array.size == 1:
+                texts.append(literal(array.reshape(())))
+                few.append(array.ndim)
             else:
                 return ""
         if not shapes or None in shapes or len(set(shapes)) > 1 or 0 in shapes:
+            return ""
+        if any(n > shapes[0] for n in few):
             return ""
         if any(c in texts[0] + texts[1] for c in "("):
             return ""
         return f"{texts[0]} {sign} {texts[1]}"
 
-    def is_float(self, name: str) -> bool:
-        """Whether a value is known to be a tensor of floats."""
-        fact = self.facts.get(name) or self.model.graph.facts.get(name)
-        return fact is not None and fact.kind == "tensor" and fact.dtype in FLOATS
+    def note(self, values: list[str]) -> str:
+        """The shapes of what a statement makes, as a comment."""
+        shapes = [t for n in values if n and (t := self.shape_of(n))]
+        return f"  # {', '.join(dict.fromkeys(shapes))}" if shapes else ""
 
     def assignment(
         self,
         targets: list[str],
         call: str,
         indent: str,
-        values: list[str],
+        note: str,
         parts: list[str] | None = None,
     ) -> Iterator[str]:
         """A statement with the shapes of what it makes; a long one in several lines."""
         start = f"{indent}{', '.join(targets)} = {call}"
         line = start if parts is None else f"{start}({', '.join(parts)})"
-        note = ", ".join(t for n in values if n and (t := self.shape_of(n)))
-        note = f"  # {note}" if note else ""
         if parts and len(line) > WIDTH:
+            if len(start) + len(note) + 1 > WIDTH:
+                yield f"{indent}{note[2:]}"
+                note = ""
             yield f"{start}({note}"
-            yield from _filled(parts, indent + "    ")
+            yield from filled(parts, indent + "    ")
             yield f"{indent})"
         elif len(line) + len(note) > WIDTH:
             yield from ([f"{indent}{note[2:]}"] if note else [])
@@ -350,7 +893,7 @@ class _Writer:
         functions = {}
         for word, inner in node.attributes.items():
             if isinstance(inner, Graph):
-                functions[word] = self.unused(f"{_snake(node.op)}_{word}")
+                functions[word] = self.unused(f"{snake(node.op)}_{word}")
                 yield from self.function(functions[word], inner, indent)
         inputs = [self.expression(n) for n in node.inputs]
         targets = [self.new_name(n, node.op) if n else "_" for n in node.outputs]
@@ -376,10 +919,10 @@ class _Writer:
             case _:
                 parts = [f"[{', '.join(inputs)}]", functions["body"]]
         said = [
-            f"{k}={v if k == 'lengths' else self.literal(v)}"
+            f"{k}={v if k == 'lengths' else literal(v)}"
             for k, v in sorted(words.items())
         ]
-        call = f"ops.{_snake(node.op)}_({', '.join([*parts, *said])})"
+        call = f"ops.{snake(node.op)}_({', '.join([*parts, *said])})"
         left = ", ".join(targets) + ("," if len(targets) == 1 else "")
         yield f"{indent}{left} = {call}"
 
@@ -406,22 +949,37 @@ class _Writer:
 
     def constant(self, name: str, array: Any) -> str:
         if array.dtype == object or (array.size <= SHORT and not self.is_weight(name)):
-            return self.literal(array)
+            return literal(array)
         dtype = array.dtype.name
-        word = self.unused(_identifier(name) or "constant", self.taken_fields)
+        word = self.unused(self.field_name(name), self.taken_fields)
         if dtype in FLOATS:
             form = "weight" if name in self.trainable else "constant"
-            self.fields[name] = Field(word, form, {"": array}, dtype)
+            self.members.append(Field(word, form, {"": array}, dtype))
             text = f"self.{word}.val()"
             if dtype != "float32":
                 text = f"ops.of_type({text}, {dtype!r})"
             if not array.ndim:
                 text = f"ops.scalar({text})"
         else:
-            self.fields[name] = Field(word, "whole", {"": _whole(array)}, dtype)
+            self.members.append(Field(word, "whole", {"": _whole(array)}, dtype))
             text = f"ops.array(self.{word}.val(), {dtype!r}, {list(array.shape)})"
         self.names[name] = text
         return text
+
+    def field_name(self, name: str) -> str:
+        """What a constant is called: as in the file, less the part that it is of."""
+        if self.writer.is_flat:
+            return identifier(name) or "constant"
+        path = ".".join(self.group.path) + "."
+        last = name.removeprefix(path) if self.group.path else name
+        last = last if last != name or self.is_root else name.rpartition(".")[2]
+        if last == name and not self.is_root and re.search(r"\d", name):
+            return "weight" if name in self.trainable else "constant"
+        if last == name and "/" in name:
+            return short_name(name) or "constant"
+        word = identifier(last) if "::" not in last else ""
+        word = word if not re.fullmatch(r"(val_?)?\d*", word) else ""
+        return word or ("weight" if name in self.trainable else "constant")
 
     def is_weight(self, name: str) -> bool:
         array = self.constants[name]
@@ -432,42 +990,18 @@ class _Writer:
             and array.size > 1
         )
 
-    def made_in_lines(self, f: Field) -> list[str]:
-        """How a field is made, a step of its config in each line where it is long."""
-        line, indent = f"{f.name}={self.made(f)},", " " * 12
-        if len(line) + len(indent) <= WIDTH:
-            return [indent + line]
-        start, *steps = re.split(r"(?=\.with_|\.init\()", self.made(f))
-        inner = [f"{indent}    {start}", *[f"{indent}    {step}" for step in steps]]
-        return [f"{indent}{f.name}=(", *inner, f"{indent}),"]
-
-    def made(self, f: Field) -> str:
-        if f.layer is not None:
-            return f"{f.layer.config}.init({'device' if f.values else ''})"
-        shape = list(f.values[""].shape) or [1]
-        word = {"weight": "weight", "constant": "frozen", "whole": "whole"}[f.form]
-        kind = f", {f.dtype!r}" if f.dtype in ("float16", "float64") else ""
-        return f"ops.{word}({shape}, device{kind})"
-
-    def literal(self, value: object) -> str:
-        """A constant or attribute as Python writes it."""
-        if isinstance(value, np.ndarray):
-            return _array_literal(value)
-        if isinstance(value, (bool, int, str)) or value is None:
-            return repr(value)
-        if isinstance(value, float):
-            return _number(value)
-        if isinstance(value, list):
-            return f"[{', '.join(map(self.literal, value))}]"
-        raise RecordError("onnx", f"an attribute of type {type(value).__name__}")
-
-    def new_name(self, value: str, op: str) -> str:
-        """An identifier for a value of the file."""
-        made = _identifier(value)
-        if not made:
-            word = _snake(op)
-            self.counts[word] = self.counts.get(word, 0) + 1
-            made = f"{word}{self.counts[word]}"
+    def new_name(self, value: str, op: str, hint: str = "") -> str:
+        """An identifier for a value of the file. hint: a better word, where one is."""
+        if self.writer.is_flat:
+            made = identifier(value)
+            if not made:
+                word = snake(op)
+                self.counts[word] += 1
+                made = f"{word}{self.counts[word]}"
+        elif self.canonical:
+            made = identifier(hint) or snake(op)
+        else:
+            made = identifier(hint) or short_name(value) or snake(op)
         self.names[value] = self.unused(made)
         return self.names[value]
 
@@ -485,95 +1019,84 @@ class _Writer:
         fact = self.facts.get(name)
         if fact is None or fact.shape is None:
             return ""
-        sizes = (_comment(str(n)) if n is not None else "?" for n in fact.shape)
+        sizes = ("?" if n is None else _size(n) for n in fact.shape)
         return f"[{', '.join(sizes)}]"
 
 
-SIGNS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
+def _size(size: int | str) -> str:
+    """A size, or its name; names that shape inference made up say nothing."""
+    return "?" if re.match(r"unk__\d", str(size)) else comment(str(size))
+
+
+def _made_in_lines(member: Field | Slot) -> Iterator[str]:
+    """How a field is made: a long list in lines, a config a step in each line."""
+    made, indent = member.made, " " * 12
+    line = f"{member.name}={made},"
+    if len(line) + len(indent) <= WIDTH:
+        yield indent + line
+    elif isinstance(member, Slot) and member.is_list and made[0] in "([":
+        ends = {"[": "]", "(": ")"}
+        texts = [entry.made for entry in member.entries]
+        inner = indent + "    "
+        yield f"{indent}{member.name}={made[0]}"
+        if " for _ in range(" in made:
+            yield from _steps(texts[0], inner, "")
+            yield f"{inner}for _ in range({len(texts)})"
+        else:
+            for text in texts:
+                yield from _steps(text, inner, ",")
+        yield f"{indent}{ends[made[0]]},"
+    else:
+        start, *steps = re.split(r"(?=\.with_|\.init\()", made)
+        yield f"{indent}{member.name}=("
+        yield from (f"{indent}    {step}" for step in (start, *steps))
+        yield f"{indent}),"
+
+
+def _steps(made: str, indent: str, end: str) -> Iterator[str]:
+    """An expression, a step of its config in each line where it is long."""
+    if len(indent) + len(made) + len(end) <= WIDTH:
+        yield f"{indent}{made}{end}"
+        return
+    start, *steps = re.split(r"(?=\.with_|\.init\()", made)
+    yield f"{indent}{start}"
+    yield from (f"{indent}{step}" for step in steps[:-1])
+    yield f"{indent}{steps[-1] if steps else ''}{end}"
+
+
+def _one_of(name: str, kind: str) -> str:
+    """What one of a list is called: as the list, less its plural, or as its class."""
+    one = singular(name)
+    word = snake(kind)
+    return word if one == name and word != name and len(word) < 20 else one
+
+
+def _taken(item: Node | Group) -> list[str]:
+    return item.inputs if isinstance(item, Group) else needs(item)
+
+
+def _follows(before: Group, after: Group) -> bool:
+    """Whether a part takes the result of one before, and else what that took."""
+    made = before.outputs[0]
+    pairs = zip(before.inputs, after.inputs, strict=False)
+    if len(before.inputs) != len(after.inputs) or len(after.outputs) != 1:
+        return False
+    changed = [(a, b) for a, b in pairs if a != b]
+    return len(changed) == 1 and changed[0][1] == made
 
 
 def _layer_name(found: Layer, node: Node) -> str:
     """What the file calls a layer: before .weight, or as the node's scope."""
     source, _, last = found.source.rpartition(".")
     if source and last in ("weight", "gamma", "w", "W", "scale"):
-        return _identifier(source)
+        return identifier(source)
     scope = node.name.strip("/").rpartition("/")[0]
-    return _identifier(scope)
+    return identifier(scope)
 
 
 def is_type(value: object) -> bool:
     """Whether an attribute is a type, which nothing here needs to be told."""
     return type(value).__name__ == "TypeProto"
-
-
-def _snake(op: str) -> str:
-    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", op)
-    return re.sub(r"\W", "_", text, flags=re.ASCII).lower()
-
-
-def _identifier(name: str) -> str:
-    """A name of the file as an identifier, or "" where little is left of it.
-
-    PyTorch writes /layer1/layer1.0/conv1/Conv_output_0, which is layer1_0_conv1_conv.
-    """
-    parts = [p for p in name.split("/") if p]
-    kept = [
-        p
-        for p, after in zip(parts, [*parts[1:], ""], strict=False)
-        if not after.startswith(f"{p}.")
-    ]
-    text = re.sub(r"_output_0$", "", "_".join(kept)).replace("onnx::", "")
-    word = re.sub(r"[^0-9a-z_]+", "_", _snake(text)).strip("_")
-    word = re.sub(r"_+", "_", word)[:60].strip("_")
-    if not re.search(r"[a-z]", word):
-        return ""
-    return f"v{word}" if word[0].isdigit() else word
-
-
-def _filled(parts: list[str], indent: str) -> Iterator[str]:
-    """Arguments in lines, as many as fit."""
-    line = indent
-    for part in parts:
-        if len(line) + len(part) + 2 > WIDTH and line.strip():
-            yield line.rstrip()
-            line = indent
-        line += f"{part}, "
-    yield line.rstrip()
-
-
-def _comment(text: str) -> str:
-    """A text of the file that may stand in a comment or a docstring."""
-    return re.sub(r"[^ !#-\[\]-~]", "?", text)[:80]
-
-
-def _number(value: float) -> str:
-    return repr(value) if np.isfinite(value) else f'float("{value}")'
-
-
-def _array_literal(array: Any) -> str:
-    name = array.dtype.name
-    if array.dtype == object:
-        return f"np.array({array.tolist()!r}, object)"
-    plain = array.astype(np.float32) if array.dtype.kind == "V" else array
-    held = plain.tolist()
-    if name == "float32":
-        held = [float(str(n)) for n in array.reshape(-1)]
-        held = _nested(held, array.shape)
-    text = _written(held)
-    if name in ("float32", "int64", "bool") and array.ndim < 2 and array.size:
-        return text
-    shape = f", {list(array.shape)}" if not array.size else ""
-    return f"ops.const({text}, {name!r}{shape})"
-
-
-def _nested(flat: list[float], shape: Iterable[int]) -> Any:
-    return np.array(flat, object).reshape(tuple(shape)).tolist()
-
-
-def _written(held: Any) -> str:
-    if isinstance(held, list):
-        return f"[{', '.join(map(_written, held))}]"
-    return _number(held) if isinstance(held, float) else repr(held)
 
 
 def _whole(array: Any) -> Any:

@@ -20,6 +20,7 @@ _FIELDS = {
     **dict.fromkeys((12, 13), "uint64_data"),
     8: "string_data",
 }
+MOST_DENSE = 1 << 24  # elements of a sparse constant, which becomes dense
 _PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}  # bits of what shares a byte
 
 
@@ -137,8 +138,8 @@ def sparse_array(proto: Any, files: Files) -> Any:
     """A SparseTensorProto's elements, zeros and all."""
     values, where = array_of(proto.values, files), array_of(proto.indices, files)
     shape = tuple(proto.dims)
-    if prod(shape) > 1 << 28:
-        raise RecordError("onnx", f"a sparse constant of shape {list(shape)}")
+    if prod(shape) > MOST_DENSE or len(shape) > 64:
+        raise RecordError("onnx", f"a sparse constant of shape {list(shape)[:8]}")
     found = np.zeros(shape, values.dtype)
     try:
         if where.ndim == 1:

@@ -133,7 +133,7 @@ def device_of(values: Iterable[Value]) -> Backend | None:
 
 def lifted(value: Value, device: Backend) -> Value:
     """Floats as tensors on a device, in sequences too; everything else as an array."""
-    if value is None or isinstance(value, Tensor):
+    if value is None or isinstance(value, (Tensor, dict)):
         return value
     if isinstance(value, list) and not is_literal(value):
         return [lifted(part, device) for part in value]
@@ -141,9 +141,9 @@ def lifted(value: Value, device: Backend) -> Value:
 
 
 def lowered(value: Value) -> Value:
-    """Everything as arrays."""
-    if value is None:
-        return None
+    """Everything as arrays; maps from class to score stay."""
+    if value is None or isinstance(value, dict):
+        return value
     if isinstance(value, (list, tuple)) and not is_literal(value):
         return type(value)(lowered(part) for part in value)
     return as_array(value)
@@ -161,7 +161,7 @@ def settled_input(x: Any) -> Value:
 def is_literal(value: Sequence[Any]) -> bool:
     """Whether a list is numbers, as a short constant is written, and no sequence."""
     return bool(value) and not any(
-        isinstance(part, (Tensor, np.ndarray)) or part is None for part in value
+        isinstance(part, (Tensor, np.ndarray, dict)) or part is None for part in value
     )
 
 

@@ -23,16 +23,21 @@ class Case(NamedTuple):
     sets: list[tuple[list, list]]  # inputs, outputs
     rtol: float
     atol: float
+    kind: str
 
 
 @cache
 def all_cases():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numbers that some cases overflow on purpose
-        return [_case(found) for kind in KINDS for found in load_model_tests(kind=kind)]
+        return [
+            _case(found, kind)
+            for kind in KINDS
+            for found in load_model_tests(kind=kind)
+        ]
 
 
-def _case(found):
+def _case(found, kind):
     model = found.model or onnx.load(os.path.join(found.model_dir, "model.onnx"))
     sets = found.data_sets
     if sets is None:
@@ -46,7 +51,7 @@ def _case(found):
             )
         ]
     sets = [([_plain(x) for x in a], [_plain(x) for x in b]) for a, b in sets]
-    return Case(found.name, model, sets, found.rtol, found.atol)
+    return Case(found.name, model, sets, found.rtol, found.atol, kind)
 
 
 def _read(folder, word, values):

@@ -103,6 +103,7 @@ def test_an_imported_model_learns_and_its_record_goes_round(tmp_path):
     torch.manual_seed(0)
     model, x = Picture().eval(), torch.randn(8, 1, 28, 28)
     device = Autodiff(Numpy())
+    device.seed(0)  # of Dropout
     module = load(exported(model, x, False), device)
     images = Tensor.from_numpy(x.numpy(), device)
     targets = Tensor.from_ints(list(range(8)), device)

@@ -50,7 +50,7 @@ MOST_BOXES = 400  # in one picture
 class GraphPanel(anywidget.AnyWidget):
     """The page of a graph: what Python sends is what it draws."""
 
-    _esm = script("graph")
+    _esm = script("boxes", "graph")
     _css = sheet("graph")
 
     scene = traitlets.Dict().tag(sync=True)

@@ -45,10 +45,15 @@ class Group:
 def group(parts: Sequence[Part]) -> Group:
     """All parts in groups by the modules that made them; the whole has no name."""
     order = in_order(parts)
-    paths = _paths(parts, order)
+    ops = {i for i, part in enumerate(parts) if part.kind == "op"}
+    return grouped(order, _paths(parts, order), ops)
+
+
+def grouped(order: Sequence[int], paths: dict[int, Path], ops: set[int]) -> Group:
+    """Numbers in groups by their paths, in this order; `ops` count as steps."""
     whole = Group("", _split(order, paths, 0))
     taken: dict[str, int] = {}
-    _cut(whole, {i for i, part in enumerate(parts) if part.kind == "op"})
+    _cut(whole, ops)
     for found in whole.groups():  # a module that is called again has several runs
         turn = taken[found.name] = taken.get(found.name, 0) + 1
         found.name += f" ({turn})" if turn > 1 else ""
@@ -77,11 +82,11 @@ def _paths(parts: Sequence[Part], order: Sequence[int]) -> dict[int, Path]:
         if path is not None:
             own[number] = path
     ops = [number for number in order if parts[number].kind == "op"]
-    before, after = _nearest(ops, own), _nearest(ops[::-1], own)
+    before, after = nearest(ops, own), nearest(ops[::-1], own)
     for number in ops:  # between two ops of a module: of that module
         if number not in own:
             inside = number in before and number in after
-            own[number] = _shared([before[number], after[number]]) if inside else ()
+            own[number] = shared([before[number], after[number]]) if inside else ()
     for number in order:
         if parts[number].kind == "op":
             for _, came in parts[number].inputs:
@@ -95,10 +100,10 @@ def _own_path(part: Part, held: Sequence[Part]) -> Path | None:
     if part.path is not None:
         return tuple(part.path.split(".")) if part.path else ()
     paths = [_module(p.name) for p in held if p.kind == "leaf" and "." in p.name]
-    return _shared(paths) if paths else None
+    return shared(paths) if paths else None
 
 
-def _nearest(ops: Sequence[int], known: dict[int, Path]) -> dict[int, Path]:
+def nearest(ops: Sequence[int], known: dict[int, Path]) -> dict[int, Path]:
     """For each op the module of the last one that has a known one."""
     found: dict[int, Path] = {}
     last: Path | None = None
@@ -114,7 +119,7 @@ def _module(name: str) -> Path:
     return tuple(name.split(".")[:-1])
 
 
-def _shared(paths: Sequence[Path]) -> Path:
+def shared(paths: Sequence[Path]) -> Path:
     """What paths have in common from their beginning."""
     first, *others = paths
     for other in others:

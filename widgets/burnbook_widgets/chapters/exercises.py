@@ -31,10 +31,12 @@ from burnbook_widgets.chapters.answers import (
     compare,
     described,
 )
+from burnbook_widgets.chapters.importing import IMPORTING
 from burnbook_widgets.chapters.learning import LEARNING
 from burnbook_widgets.chapters.measuring import MEASURING
 from burnbook_widgets.chapters.records import RECORDS
 from burnbook_widgets.chapters.versions import VERSIONS
+from burnbook_widgets.chapters.weights import WEIGHTS
 
 BACKEND = an(Backend, called="a backend")
 LAYERS = a_class(Module, "a class of modules")
@@ -408,10 +410,12 @@ def takes_biases(take: Any) -> str | None:
 
 
 EXERCISES: dict[str, Value | Holds] = {
+    **IMPORTING,
     **RECORDS,
     **LEARNING,
     **MEASURING,
     **VERSIONS,
+    **WEIGHTS,
     "1.1": Value(
         lambda: 6.0,
         "the slope of w² is 2 w",

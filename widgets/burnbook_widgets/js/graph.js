@@ -6,9 +6,6 @@
 // "back", "start", "end"}, {do: "choose", part}, {do: "unfold" or "fold", group}.
 // Messages are used, as they pass while a cell awaits.
 
-const PAD = 6; // free on both sides of a text in a box
-const ZOOMS = [0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85, 1, 1.25, 1.6, 2, 3];
-
 function render({ model, el }) {
   // Keys that a focused box knows are not for the notebook around it.
   const root = make("div", "bb-view bb-graph", el, { "data-lm-suppress-shortcuts": "true" });
@@ -108,86 +105,22 @@ function legend(root) {
 
 function drawScene(view) {
   const scene = view.model.get("scene");
-  view.floor.replaceChildren();
-  const [width, height] = (view.size = scene.size);
-  const svg = (view.svg = put("svg", "", view.floor, {
-    viewBox: `0 0 ${width} ${height}`,
-    role: "group",
-    "aria-label": "the graph, inputs at the top",
-  }));
-  zoomTo(view, view.zoom);
-  view.lines = scene.lines.map((line) => drawLine(svg, line));
-  view.boxes = scene.parts.map((part, i) => drawBox(svg, part, i, scene.box));
+  startScene(view, scene, "the graph, inputs at the top");
+  view.boxes = scene.parts.map((part, i) => drawBox(view.svg, part, i, scene.box));
   view.seen = null;
 }
 
-function drawLine(svg, [from, to, numbers]) {
-  const path = [];
-  for (let i = 0; i < numbers.length; i += 2) path.push([numbers[i], numbers[i + 1]]);
-  const group = put("g", "bb-graph-line", svg, { "aria-hidden": "true" });
-  put("path", "", group, { d: curve(path) });
-  const [x, y] = path.at(-1);
-  put("polygon", "bb-graph-down", group, { points: `${x},${y} ${x - 4},${y - 8} ${x + 4},${y - 8}` });
-  const [left, top] = path[0];
-  put("polygon", "bb-graph-up", group, {
-    points: `${left},${top} ${left - 4},${top + 8} ${left + 4},${top + 8}`,
-  });
-  return { group, ends: [from, to] };
-}
-
-// From point to point, leaving and entering straight down.
-function curve(path) {
-  const [x, y] = path[0];
-  let text = `M${x},${y}`;
-  for (let i = 1; i < path.length; i++) {
-    const [fromX, fromY] = path[i - 1];
-    const [toX, toY] = path[i];
-    const middle = (fromY + toY) / 2;
-    text += ` C${fromX},${middle} ${toX},${middle} ${toX},${toY}`;
-  }
-  return text;
-}
-
-function drawBox(svg, [kind, label, shape, value, gradient, x, y, key], number, [width, height]) {
+function drawBox(svg, [kind, label, shape, value, gradient, x, y, key], number, size) {
   const part = { label, shape, value, gradient };
-  const group = put("g", `bb-graph-box bb-graph-${kind}`, svg, {
-    role: "button",
-    "data-part": number,
-    transform: `translate(${x - width / 2},${y - height / 2})`,
-  });
-  if (kind === "group") put("rect", "bb-graph-behind", group, { x: 5, y: -5, width, height, rx: 3 });
-  put("rect", "", group, { width, height, rx: kind === "op" || kind === "group" ? 3 : 12 });
-  const write = (down, name, text) => {
-    const node = put("text", name, group, { x: width / 2, y: down }, text);
-    fit(node, text, width - 2 * PAD);
-    return node;
-  };
-  write(18, "bb-graph-label", label);
-  write(34, "bb-graph-soft", shape || "not kept");
   const known = value || (kind === "lost" ? "" : "value not kept");
-  const box = {
-    group,
-    part,
-    key,
-    folded: kind === "group",
-    value: write(50, value ? "bb-graph-value" : "bb-graph-soft", known),
-    gradient: write(66, "bb-graph-gradient", `∂ ${gradient}`),
-  };
-  put("title", "", group, {}, [label, shape, value, gradient && `∂ ${gradient}`].filter(Boolean).join("\n"));
-  return box;
-}
-
-// Shorten a text until it fits: numbers one by one, words letter by letter; of the path
-// of a parameter the end says the most.
-function fit(node, text, room) {
-  const path = text.includes(".") && !text.includes(" ");
-  const figures = /^(∂ )?[−\d]/.test(text) && text.includes(" ");
-  let kept = text.replace(/ …$/, "");
-  while (kept.length > 1 && node.getComputedTextLength() > room) {
-    const space = figures ? kept.lastIndexOf(" ") : -1;
-    kept = path ? kept.slice(1) : kept.slice(0, space > 2 ? space : -1);
-    node.textContent = path ? `…${kept}` : `${kept}${space > 2 ? " …" : "…"}`;
-  }
+  const made = putBox(svg, kind, [x, y], number, size, [
+    ["bb-graph-label", label],
+    ["bb-graph-soft", shape || "not kept"],
+    [value ? "bb-graph-value" : "bb-graph-soft", known],
+    ["bb-graph-gradient", `∂ ${gradient}`],
+  ]);
+  put("title", "", made.group, {}, [label, shape, value, gradient && `∂ ${gradient}`].filter(Boolean).join("\n"));
+  return { group: made.group, part, key, folded: kind === "group", value: made.texts[2], gradient: made.texts[3] };
 }
 
 // ── groups and size ─────────────────────────────────────────────────────────
@@ -196,73 +129,9 @@ function drawBar(view) {
   const { bar, model } = view;
   const { open, groups } = model.get("scene");
   bar.replaceChildren();
-  const button = (text, name, act) => {
-    const made = make("button", "bb-graph-tool", bar, { type: "button", "aria-label": name, title: name }, text);
-    made.addEventListener("click", act);
-    return made;
-  };
-  button("−", "smaller", () => step(view, -1));
-  view.share = make("span", "bb-graph-share", bar);
-  button("+", "larger", () => step(view, 1));
-  button("Fit", "the whole graph", () => fitAll(view));
-  zoomTo(view, view.zoom);
-  if (!groups) return;
-  const send = (what, group = "") => () => model.send({ do: what, group });
-  button("Open all", "open every group", send("unfold all"));
-  button("Close all", "close every group", send("fold"));
-  const shown = open.slice(0, 12);
-  for (const name of shown) button(`▾ ${name}`, `close ${name}`, send("fold", name));
-  if (open.length > shown.length) make("span", "", bar, {}, `and ${open.length - shown.length} more`);
-}
-
-function zoomTo(view, zoom, at = null) {
-  const { floor, svg, size } = view;
-  const frame = floor.getBoundingClientRect();
-  const [x, y] = at ?? [frame.width / 2, frame.height / 2];
-  const before = [(floor.scrollLeft + x) / view.zoom, (floor.scrollTop + y) / view.zoom];
-  view.zoom = zoom;
-  svg?.setAttribute("width", size[0] * zoom);
-  svg?.setAttribute("height", size[1] * zoom);
-  if (view.share) view.share.textContent = `${Math.round(100 * zoom)} %`;
-  floor.scrollLeft = before[0] * zoom - x;
-  floor.scrollTop = before[1] * zoom - y;
-}
-
-function step(view, by, at = null) {
-  const near = ZOOMS.findIndex((zoom) => zoom > view.zoom - (by < 0 ? 1e-6 : -1e-6));
-  const place = by > 0 ? near : (near < 0 ? ZOOMS.length : near) - 1;
-  zoomTo(view, ZOOMS[Math.max(0, Math.min(place < 0 && by > 0 ? ZOOMS.length - 1 : place, ZOOMS.length - 1))], at);
-}
-
-function fitAll(view) {
-  const { floor, size } = view;
-  const room = [floor.clientWidth - 4, 556];
-  zoomTo(view, Math.max(ZOOMS[0], Math.min(1, room[0] / size[0], room[1] / size[1])));
-}
-
-function wheel(view, event) {
-  if (!event.ctrlKey && !event.metaKey) return;
-  event.preventDefault();
-  const frame = view.floor.getBoundingClientRect();
-  step(view, event.deltaY < 0 ? 1 : -1, [event.clientX - frame.left, event.clientY - frame.top]);
-}
-
-function drag(view, down) {
-  if (down.button) return;
-  const { floor } = view;
-  const from = [floor.scrollLeft, floor.scrollTop];
-  view.dragged = false;
-  const move = (event) => {
-    const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
-    if (Math.hypot(x, y) > 4) view.dragged = true;
-    if (view.dragged) [floor.scrollLeft, floor.scrollTop] = [from[0] - x, from[1] - y];
-  };
-  const end = () => {
-    removeEventListener("pointermove", move);
-    removeEventListener("pointerup", end);
-  };
-  addEventListener("pointermove", move);
-  addEventListener("pointerup", end);
+  drawZoom(view);
+  const acts = { unfold: "unfold all", fold: "fold" };
+  if (groups) drawGroups(view, open, (what, group = "") => () => model.send({ do: acts[what], group }));
 }
 
 // ── the stage: each step ────────────────────────────────────────────────────
@@ -295,17 +164,6 @@ function describe(part, seen, folded) {
 function revealChosen(view) {
   const box = view.boxes[view.model.get("chosen")];
   if (box) reveal(view.floor, box.group);
-}
-
-// Scroll the picture, and not the page, until a box is in it.
-function reveal(floor, group) {
-  const frame = floor.getBoundingClientRect();
-  const box = group.getBoundingClientRect();
-  if (!box.height) return;
-  if (box.top < frame.top) floor.scrollTop -= frame.top - box.top + 12;
-  if (box.bottom > frame.bottom) floor.scrollTop += box.bottom - frame.bottom + 12;
-  if (box.left < frame.left) floor.scrollLeft -= frame.left - box.left + 12;
-  if (box.right > frame.right) floor.scrollLeft += box.right - frame.right + 12;
 }
 
 function drawFacts(list, facts) {

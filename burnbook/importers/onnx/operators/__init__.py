@@ -19,6 +19,7 @@ from burnbook.importers.onnx.operators import (
     shapes,
     signal,
     sorting,
+    svm,
     texts,
     training,
     types,
@@ -28,6 +29,8 @@ from burnbook.importers.onnx.operators.constants import (
     const as const,
     from_tensors as from_tensors,
     frozen as frozen,
+    indices as indices,
+    last_state as last_state,
     of_type as of_type,
     scalar as scalar,
     tensor as tensor,
@@ -47,7 +50,7 @@ from burnbook.importers.onnx.operators.registry import OPERATORS
 FAMILIES = (
     *(convolution, elementwise, indexing, joining, losses, ml, norms),
     *(pooling, products, quantized, random, recurrent, reductions, resampling),
-    *(sequences, shapes, signal, sorting, texts, training, types),
+    *(sequences, shapes, signal, sorting, svm, texts, training, types),
 )
 
 for _made in OPERATORS.values():

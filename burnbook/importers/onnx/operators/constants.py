@@ -9,6 +9,7 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.core.dtypes import Float, Int
+from burnbook.importers.onnx.operators.joining import narrow
 from burnbook.importers.onnx.values import (
     FLOATS,
     Value,
@@ -23,6 +24,7 @@ from burnbook.importers.onnx.values import (
 )
 from burnbook.module import Module, Param
 from burnbook.module.param import ParamId
+from burnbook.nn import Embedding, Gru
 from burnbook.tensor import Tensor
 
 
@@ -77,6 +79,21 @@ def tensor(x: Value, model: Module) -> Tensor:
     return as_tensor(x, devices[0] if devices else default_device())
 
 
+def indices(ids: Value, table: Embedding) -> Tensor:
+    """Ids as a tensor on the device of a table, counted from its end where below 0."""
+    rows, device = table.weight.val().value.shape[0], table.devices()[0]
+    held = as_array(ids)
+    return as_tensor(np.where(held < 0, held + rows, held), device)
+
+
+def last_state(output: Tensor, layer: Gru) -> Tensor:
+    """The state after the last step that a Gru took, as ONNX has it: [1, b, d]."""
+    steps = 1 if layer.batch_first else 0
+    place = 0 if layer.reverse else output.value.shape[steps] - 1
+    b, d = output.value.shape[1 - steps], output.value.shape[2]
+    return reshape(narrow(output, steps, place, 1), (1, b, d))
+
+
 def of_type(x: Tensor, dtype: str) -> Tensor:
     """A tensor in another float type."""
     return moved(x, float_backend(x.backend, dtype_of(dtype)))
@@ -116,8 +133,8 @@ def to_tensors(model: Module, results: Value) -> Any:
 def _outside(value: Value, device: Backend) -> Value:
     if isinstance(value, list):
         return [_outside(part, device) for part in value]
-    if value is None:
-        return None
+    if value is None or isinstance(value, dict):
+        return value
     found = lifted(value, device)
     if not isinstance(found, Tensor):
         if found.dtype.kind not in "fiub":

@@ -155,7 +155,7 @@ def linear_regressor(
     weight = np.array(coefficients, np.float32).reshape(targets, -1)
     found = x.astype(np.float32) @ weight.T
     found = found + np.array(intercepts or [0.0], np.float32)
-    return _transformed(found, post_transform)
+    return post_transformed(found, post_transform)
 
 
 @host_operator("LinearClassifier", domain=DOMAIN, many=True)
@@ -171,7 +171,7 @@ def linear_classifier(
     outputs: int = 1,
 ) -> tuple[Any, ...]:
     """The class with the largest score of each row, and all scores."""
-    labels = _labels(classlabels_ints, classlabels_strings)
+    labels = class_labels(classlabels_ints, classlabels_strings)
     rows = len(coefficients) // x.shape[1]
     weight = np.array(coefficients, np.float32).reshape(rows, -1)
     scores = x.astype(np.float32) @ weight.T
@@ -179,24 +179,26 @@ def linear_classifier(
     return _decided(scores, labels, post_transform)
 
 
-def _labels(whole: Sequence[int], texts: Sequence[str]) -> Any:
+def class_labels(whole: Sequence[int], texts: Sequence[str]) -> Any:
+    """The classes, whole numbers or texts."""
     return np.array(list(texts), object) if texts else np.array(whole, np.int64)
 
 
 def _decided(scores: Value, labels: Value, post_transform: str) -> tuple[Any, ...]:
     """Labels and scores; one score for two classes is that of the second."""
     if scores.shape[1] == 1 and len(labels) == 2:
-        one = _transformed(scores, post_transform)
+        one = post_transformed(scores, post_transform)
         if post_transform in ("LOGISTIC",):
             scores, limit = np.concatenate([1 - one, one], 1), 0.5
         else:
             scores, limit = np.concatenate([-one, one], 1), 0.0
         return labels[(one[:, 0] > limit).astype(int)], scores.astype(np.float32)
     best = labels[np.argmax(scores, 1)]
-    return best, _transformed(scores, post_transform)
+    return best, post_transformed(scores, post_transform)
 
 
-def _transformed(scores: Value, how: str) -> Any:
+def post_transformed(scores: Value, how: str) -> Any:
+    """Scores as they are, or as probabilities."""
     if how == "LOGISTIC":
         found = 1 / (1 + np.exp(-scores))
     elif how in ("SOFTMAX", "SOFTMAX_ZERO"):
@@ -308,7 +310,7 @@ def tree_ensemble_regressor(
     base = base_values if base_values_as_tensor is None else base_values_as_tensor
     if np.size(base):
         found = found + np.array(base)
-    return _transformed(found, post_transform)
+    return post_transformed(found, post_transform)
 
 
 @host_operator("TreeEnsembleClassifier", domain=DOMAIN, many=True)
@@ -339,7 +341,7 @@ def tree_ensemble_classifier(
     outputs: int = 1,
 ) -> tuple[Any, ...]:
     """The class that trees vote for in each row, and the votes."""
-    labels = _labels(classlabels_int64s, classlabels_strings)
+    labels = class_labels(classlabels_int64s, classlabels_strings)
     single = (
         len(labels) == 2 and set(class_ids) <= {0} | {1} and len(set(class_ids)) == 1
     )
@@ -417,7 +419,7 @@ def _aggregated(
     else:
         made = found.mean(1) if how == 0 else found.sum(1)
     names = {1: "SOFTMAX", 2: "LOGISTIC", 3: "SOFTMAX_ZERO"}
-    return _transformed(made, names.get(post_transform, "NONE")).astype(dtype)
+    return post_transformed(made, names.get(post_transform, "NONE")).astype(dtype)
 
 
 def _member_sets(modes: Value, values: Value) -> dict[int, set[float]]:

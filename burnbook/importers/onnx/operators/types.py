@@ -20,7 +20,9 @@ from burnbook.tensor import Tensor
 
 
 @operator("Cast")
-def cast(x: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
+def cast(
+    x: Tensor, *, to: int | str, saturate: int = 1, round_mode: str = "up"
+) -> Value:
     """The same values in another element type."""
     wanted = dtype_of(to)
     if wanted in FLOATS:
@@ -29,7 +31,7 @@ def cast(x: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Va
 
 
 @cast.host
-def _(x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+def _(x: Value, *, to: int | str, saturate: int = 1, round_mode: str = "up") -> Any:
     return converted(x, dtype_of(to), saturate, round_mode)
 
 

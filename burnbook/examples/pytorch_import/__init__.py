@@ -1,0 +1,1 @@
+"""A network that PyTorch trained on digits, imported from its file."""

@@ -1,0 +1,417 @@
+"""Rust for Burn as text: every layer and model is written, and says what it should."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.backend import Autodiff
+from burnbook.core.errors import GraphError, RecordError
+from burnbook.core.op import OPS
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.exporters.rust import rust_model, to_rust
+from burnbook.exporters.rust.functions import arguments_of
+from burnbook.exporters.rust.layers import BOTH, NEW
+from burnbook.exporters.rust.operations import NEWER, RULES
+from burnbook.module import Module
+from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
+from burnbook.record.settings import HalfPrecisionSettings
+from burnbook.tensor import Tensor, activation
+from tests.support import rust_models
+from tests.support.rust_models import DEVICE, floats, ints
+
+HERE = Path(__file__).parent
+OLD = rust_models.rows(rust_models.layers)
+OWN = rust_models.rows(rust_models.own)
+NEWEST = rust_models.rows(rust_models.newer_layers)
+VERSIONS = ("0.15", "0.22")
+
+
+def of_both():
+    """Every model with each release that it can be written for."""
+    for version in VERSIONS:
+        for name, row in {**OLD, **OWN}.items():
+            yield pytest.param(*row, version, id=f"{name}-{version}")
+    for name, row in NEWEST.items():
+        yield pytest.param(*row, "0.22", id=f"{name}-0.22")
+
+
+@cache
+def made(model, inputs, version):
+    return rust_model(model, *inputs, version=version)
+
+
+def source(model, *inputs, **named):
+    return rust_model(model, *inputs, **named).source
+
+
+def body(text, name="forward"):
+    """The lines of a method, without the shapes behind them."""
+    found = re.search(rf"pub fn {name}.*?\{{\n(.*?)\n    \}}\n", text, re.DOTALL)
+    lines = [line.partition(" // ")[0].strip() for line in found[1].splitlines()]
+    return [line for line in lines if line]
+
+
+@pytest.mark.parametrize(("model", "inputs", "version"), list(of_both()))
+def test_everything_that_is_used_is_imported_and_brackets_close(model, inputs, version):
+    text = made(model, inputs, version).source
+    code = re.sub(r"//.*", "", text)
+    for left, right in ("()", "[]", "{}"):
+        assert code.count(left) == code.count(right)
+    imported = re.search(r"use std.*?\n\n(.*?)\n\n", text, re.DOTALL)[1]
+    rest = code[code.index(imported) + len(imported) :]
+    declared = set(re.findall(r"pub struct (\w+)", rest))
+    known = set(re.findall(r"\b[A-Z]\w+\b", imported)) | declared
+    known |= {"Self", "Ok", "Some", "None", "Result", "Vec", "Into", "PathBuf", "AsRef"}
+    known |= {"Path", "Debug", "Clone"}
+    # a name in capitals that no other name qualifies, outside of strings
+    plain = re.sub(r'"[^"]*"', "", rest)
+    used = set(re.findall(r"(?<![:\w])([A-Z]\w+)\b(?!:\s)", plain))
+    assert used <= known
+    for name in re.findall(r"\b[A-Z]\w+\b", imported):
+        assert name in rest or name in ("Module", "Config", "Recorder")
+
+
+@pytest.mark.parametrize(("model", "inputs", "version"), list(of_both()))
+def test_record_has_the_fields_of_the_structs(model, inputs, version):
+    found = made(model, inputs, version)
+    structs = {
+        name: re.findall(r"pub (\w+): ([^\n]*),\n", fields)
+        for name, fields in re.findall(
+            r"pub struct (\w+)(?:<B: Backend>)? \{\n(.*?)\}", found.source, re.DOTALL
+        )
+    }
+
+    def compare(record, kind):
+        base = re.sub(r"<.*", "", kind)
+        if kind.startswith("Vec<"):
+            assert isinstance(record, list)
+            for part in record:
+                compare(part, kind[4:-1])
+        elif base in structs and record is not None:
+            assert list(record) == [name for name, _ in structs[base]]
+            for name, inner in structs[base]:
+                compare(record[name], inner)
+
+    root = re.search(r"pub struct (\w+)", found.source)[1]
+    compare(found.record, root)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_guide_reads_like_one_written_by_hand(version):
+    model = ModelConfig(10, 32).init(DEVICE)
+    text = source(model, floats(2, 28, 28), version=version)
+    golden = HERE / f"guide_{version.replace('.', '_')}.rs"
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["residual", "tagger"])
+def test_model_of_ones_own_reads_like_one_written_by_hand(name):
+    model, inputs = OWN[name]
+    assert source(model, *inputs) == (HERE / f"{name}.rs").read_text(encoding="utf-8")
+
+
+def test_equal_blocks_are_one_struct_and_others_their_own():
+    model, inputs = OWN["residual"]
+    text = source(model, *inputs)
+    assert re.findall(r"pub struct (\w+)<", text) == ["Residual", "Block", "Block2"]
+    assert "pub blocks: (Block<B>, Block2<B>, Block<B>)," in text
+
+
+def test_default_of_a_config_says_only_what_differs():
+    model, inputs = OWN["residual"]
+    text = source(model, *inputs)
+    assert '#[config(default = "BlockConfig::new()")]' in text
+    changed = re.search(r'default = "(BlockConfig::new\(\)\..*)"', text)[1]
+    assert ".with_conv1(Conv2dConfig::new([3, 4], [3, 3])" in changed
+    assert ".with_norm(BatchNormConfig::new(4))" in changed
+
+
+def test_tensor_that_is_used_again_is_cloned_and_the_last_use_consumes_it():
+    class Twice(Module):
+        def forward(self, x):
+            return x * x.exp() + x
+
+    assert body(source(Twice(), floats(2, 3))) == [
+        "let x2 = x.clone().exp();",
+        "let x2 = x.clone() * x2;",
+        "x2 + x",
+    ]
+
+
+def test_what_leads_to_no_result_is_left_out():
+    class Idle(Module):
+        linear: nn.Linear
+
+        def forward(self, x):
+            self.linear.forward(x).exp()
+            return -x
+
+    model = Idle(nn.LinearConfig(3, 3).init(DEVICE))
+    assert body(source(model, floats(2, 3))) == ["-x"]
+
+
+def test_sizes_of_the_batch_are_computed_from_an_argument():
+    class Halves(Module):
+        def forward(self, x):
+            n, c = x.dims()
+            return x.reshape([n * 2, c // 2]).slice([(0, n * 2 - 1)])
+
+    assert body(source(Halves(), floats(2, 4))) == [
+        "let n = x.dims()[0];",
+        "let x = x.reshape([2 * n, 2]);",
+        "x.slice([0..2 * n - 1])",
+    ]
+
+
+def test_fixed_batch_has_numbers_only():
+    class Flat(Module):
+        def forward(self, x):
+            return x.reshape([x.dims()[0] * x.dims()[1]])
+
+    text = source(Flat(), floats(2, 4), batch=None)
+    assert body(text) == ["x.reshape([8])"]
+
+
+def test_small_constant_stands_in_the_code_and_a_larger_one_in_the_record():
+    class Shifted(Module):
+        def forward(self, x):
+            few = Tensor.from_data([[1.0, 2.0, 4.0]], x.device())
+            many = Tensor.from_numpy(np.arange(30, dtype=np.float32), x.device())
+            x = x + few + Tensor.full([1, 3], 0.5, x.device())
+            return x.sum_dim(1) + many.reshape([1, 30])
+
+    made = rust_model(Shifted(), floats(2, 3))
+    assert "Tensor::<B, 2>::from_data([[1.0, 2.0, 4.0]], &device)" in made.source
+    assert "Tensor::<B, 2>::full([1, 3], 0.5, &device)" in made.source
+    assert "pub constant1: Param<Tensor<B, 1>>," in made.source
+    stored = made.record["constant1"].param
+    assert np.array_equal(np.asarray(stored.array), np.arange(30, dtype=np.float32))
+
+
+def test_numbers_of_python_are_numbers_and_have_no_field():
+    model, inputs = OWN["stack"]
+    text = source(model, *inputs)
+    assert "count" not in text
+    assert any(line == "let x = x / 3.0;" for line in body(text))
+
+
+def test_method_beside_forward_is_written_when_it_runs():
+    class Coder(Module):
+        linear: nn.Linear
+
+        def forward_code(self, x):
+            return activation.relu(self.linear.forward(x))
+
+        def forward(self, x):
+            return self.forward_code(x) - 1.0
+
+    model = Coder(nn.LinearConfig(3, 3).init(DEVICE))
+    text = source(model, floats(2, 3))
+    assert body(text)[0] == "let x = self.forward_code(x);"
+    assert body(text, "forward_code")[-1] == "activation::relu(x)"
+    alone = source(model, floats(2, 3), method="forward_code")
+    assert "pub fn forward(" not in alone
+
+
+def test_part_that_is_called_with_other_ranks_has_a_method_for_each():
+    class Norm(Module):
+        linear: nn.Linear
+
+        def forward(self, x):
+            return self.linear.forward(x) * 2.0
+
+    class Both(Module):
+        norm: Norm
+
+        def forward(self, x):
+            n, c = x.dims()
+            y = self.norm.forward(x.reshape([n, 1, c])).reshape([n, c])
+            return self.norm.forward(x) + y
+
+    model = Both(Norm(nn.LinearConfig(3, 3).init(DEVICE)))
+    text = source(model, floats(2, 3))
+    assert text.count("pub fn forward") == 3
+    assert "self.norm.forward_2(" in text
+
+
+def test_layer_that_burn_lacks_is_written_as_its_operations():
+    linear = nn.LinearConfig(3, 3).init(DEVICE)
+    model = nn.Sequential(linear, nn.SiLU())
+    old, new = (source(model, floats(2, 3), version=v) for v in VERSIONS)
+    assert "activation::silu(input)" in old
+    assert "pub layer1: SiLULayer," in old
+    assert "pub layer1: SiLU," in new
+
+
+def test_parts_of_a_sequential_have_names_that_rust_accepts_in_both():
+    model, inputs = OWN["sequential"]
+    made = rust_model(model, *inputs)
+    assert set(made.record) == {"layer0", "layer2"}
+    assert set(made.record["layer0"]) == {"layer0", "layer1"}
+
+
+def test_field_with_a_word_of_rust_gets_a_line_behind_it():
+    class Typed(Module):
+        type: nn.Linear
+
+        def forward(self, x):
+            return self.type.forward(x)
+
+    made = rust_model(Typed(nn.LinearConfig(3, 3).init(DEVICE)), floats(2, 3))
+    assert "pub type_: Linear<B>," in made.source
+    assert list(made.record) == ["type_"]
+
+
+REFUSED = {
+    "gru": (nn.GruConfig(4, 3, True), (floats(2, 5, 4),), "never reads its own"),
+    "quiet": (
+        nn.TransformerEncoderConfig(4, 6, 2, 1).with_quiet_softmax(True),
+        (nn.TransformerEncoderInput(floats(2, 5, 4)),),
+        "quiet_softmax of Burn 0.15",
+    ),
+    "groups": (
+        nn.ConvTranspose2dConfig([4, 4], [2, 2]).with_groups(2),
+        (floats(2, 4, 5, 5),),
+        "mixes up the groups",
+    ),
+    "mode": (
+        nn.Interpolate2dConfig()
+        .with_output_size([5, 5])
+        .with_mode(nn.InterpolateMode.Lanczos),
+        (floats(2, 4, 8, 8),),
+        "mode Lanczos is not in Burn 0.15",
+    ),
+    "epsilon": (
+        nn.GroupNormConfig(2, 4).with_epsilon_inside(True),
+        (floats(2, 4, 5),),
+        "adds epsilon to the deviation",
+    ),
+    "rows": (
+        nn.RotaryEncodingConfig(8, 4),
+        (floats(2, 5, 4),),
+        "rotates tensors of four dims",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_burn_cannot_say_is_listed_by_name(name, tmp_path):
+    config, inputs, reason = REFUSED[name]
+    part = config.init(DEVICE) if name != "mode" else config.init()
+    model = nn.Sequential(bad=part)
+    with pytest.raises(RecordError, match=re.escape(reason)) as caught:
+        to_rust(model, tmp_path / "crate", *inputs)
+    assert caught.value.facts[0][0].startswith("bad")
+    assert not (tmp_path / "crate").exists()
+
+
+def test_all_that_is_refused_is_in_one_error():
+    gru = nn.GruConfig(4, 4, True).init(DEVICE)
+    norm = nn.GroupNormConfig(1, 5).with_epsilon_inside(True).init(DEVICE)
+    model = nn.Sequential(one=gru, two=gru.replace(), three=norm)
+    with pytest.raises(RecordError, match="no word for 3 parts") as caught:
+        rust_model(model, floats(2, 5, 4))
+    assert [name for name, _ in caught.value.facts] == ["one", "two", "three"]
+
+
+def test_operation_that_burn_lacks_is_named_with_its_line():
+    class Running(Module):
+        def forward(self, x):
+            return x.cumsum(1)
+
+    with pytest.raises(RecordError, match="has no cumsum") as caught:
+        rust_model(Running(), floats(2, 3))
+    assert "return x.cumsum(1)" in str(caught.value)
+    assert "x.cumsum(1)" in source(Running(), floats(2, 3), version="0.22")
+
+
+def test_release_without_rust_is_refused():
+    with pytest.raises(RecordError, match=r"no Rust for Burn '0\.18'"):
+        rust_model(nn.Relu(), floats(2, 3), version="0.18")
+
+
+def test_python_that_looks_at_numbers_is_refused_with_its_line():
+    class Looking(Module):
+        def forward(self, x):
+            return x if float(x.sum().into_scalar()) > 0 else -x
+
+    with pytest.raises(GraphError, match="capture"):
+        rust_model(Looking(), floats(2, 3))
+
+
+def test_something_else_is_no_module():
+    with pytest.raises(RecordError, match="LinearConfig is not a module"):
+        rust_model(nn.LinearConfig(2, 3), floats(2, 2))
+
+
+@pytest.mark.parametrize("name", [*BOTH, *NEW])
+def test_every_layer_of_the_table_is_one_of_ours(name):
+    assert name in dir(nn) or hasattr(nn.loss, name) or hasattr(nn.transformer, name)
+
+
+@pytest.mark.parametrize("name", [*RULES, *NEWER])
+def test_every_operation_of_the_table_is_one_of_ours(name):
+    assert name in OPS or name == "_mark"
+
+
+def test_every_layer_of_the_table_is_among_the_models():
+    kinds = {type(model).__name__ for model, _ in {**OLD, **NEWEST}.values()}
+    kinds -= {"Sequential"}
+    unproven = {"GaussianNoise", "GateController"}  # no forward that is always the same
+    assert {*BOTH, *NEW} - kinds <= unproven
+
+
+def test_values_of_a_model_on_autodiff_are_those_of_its_record(tmp_path):
+    model = ModelConfig(10, 16).init(Autodiff(DEVICE))
+    folder = to_rust(model, tmp_path / "digits", floats(1, 28, 28))
+    names = sorted(str(p.relative_to(folder)) for p in folder.rglob("*.*"))
+    assert names == [
+        "Cargo.lock", "Cargo.toml", "model.mpk", "src/main.rs", "src/model.rs",
+    ]  # fmt: skip
+    again = ModelConfig(10, 16).init(DEVICE)
+    recorder = NamedMpkFileRecorder(FullPrecisionSettings)
+    again = again.load_file(folder / "model.mpk", recorder)
+    x = floats(2, 28, 28)
+    assert np.array_equal(
+        np.asarray(again.forward(x)), np.asarray(model.valid().forward(x))
+    )
+
+
+def test_half_precision_is_that_of_the_record_and_of_its_recorder(tmp_path):
+    model = nn.Sequential(nn.LinearConfig(40, 40).init(DEVICE))
+    sizes = []
+    for settings in (FullPrecisionSettings, HalfPrecisionSettings):
+        folder = tmp_path / settings.__name__
+        to_rust(model, folder, floats(2, 40), settings=settings)
+        sizes.append((folder / "model.mpk").stat().st_size)
+        assert settings.__name__ in (folder / "src/model.rs").read_text()
+    assert sizes[1] < 0.6 * sizes[0]
+
+
+def test_newest_record_is_burnpack(tmp_path):
+    model = nn.Sequential(fc=nn.LinearConfig(3, 2).init(DEVICE))
+    folder = to_rust(model, tmp_path / "Net 2", floats(2, 3), version="0.22")
+    assert (folder / "model.bpk").read_bytes()[:4] == b"NRUB"
+    assert 'burn = { version = "=0.22.1"' in (folder / "Cargo.toml").read_text()
+    assert 'name = "net-2"' in (folder / "Cargo.toml").read_text()
+
+
+def test_example_names_the_inputs_that_it_reads(tmp_path):
+    model, inputs = OLD["encoder"]
+    made = rust_model(model, *inputs)
+    names = [path for path, _ in arguments_of(made.function.call.inside)]
+    assert names == ["input_tensor", "input_attn"]
+    folder = to_rust(model, tmp_path / "e", *inputs)
+    main = (folder / "src/main.rs").read_text()
+    assert all(f'"{name}"' in main for name in names)
+
+
+def test_tokens_are_ints_and_masks_are_bools():
+    model, _ = OWN["tagger"]
+    text = source(model, ints(2, 5, below=9))
+    assert "tokens: Tensor<B, 2, Int>" in text
+    assert "use burn::tensor::{Int, Tensor};" in text

@@ -1,0 +1,199 @@
+"""Source of modules that records fit: layers are told by names and shapes."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.core.errors import RecordError
+from burnbook.importers.scaffold import scaffold
+from burnbook.module import Module
+from burnbook.record import (
+    BinFileRecorder,
+    BurnpackRecorder,
+    CompactRecorder,
+    FullPrecisionSettings,
+    NamedMpkFileRecorder,
+    PrettyJsonFileRecorder,
+    SafetensorsRecorder,
+)
+from tests.support import burn_models, rust_models
+from tests.support.rust_models import DEVICE
+
+GOLDEN = Path(__file__).resolve().parents[3] / "shared/golden/burn"
+RECORDS = [  # of models, that Burn wrote
+    *["c4.mpk", "cnn_half_0.15.mpk", "playground_model_0.16.mpk", "mnist_head.bpk"],
+    *[f"made-0.15/{n}.mpk" for n in ("guide-half", "small-full", "everything-full")],
+    *["made-0.15/container-full.mpk", "made-0.15/container-full.json.gz"],
+    *[f"made-versions/v0_{n}/adam_model.mpk" for n in (14, 17, 19, 21)],
+    *[f"made-versions/v0_22/{n}.bpk" for n in ("small", "everything", "container")],
+]
+NAMED = (NamedMpkFileRecorder, PrettyJsonFileRecorder)
+FLAT = (BurnpackRecorder, SafetensorsRecorder)
+LAYERS = {
+    **rust_models.rows(rust_models.layers),
+    **rust_models.rows(rust_models.newer_layers),
+}
+OWN = rust_models.rows(rust_models.own)
+
+
+class Holder(Module):
+    part: Module
+    last: nn.Linear
+
+
+def held(layer):
+    """A module with a layer, and one that has parameters for certain."""
+    return Holder(layer, nn.LinearConfig(2, 2).init(DEVICE))
+
+
+def written(model, folder, recorder=NamedMpkFileRecorder):
+    made = recorder(FullPrecisionSettings) if recorder in NAMED else recorder()
+    return model.save_file(folder / "model", made)
+
+
+def imported(path, folder):
+    """What the source for a record defines, as a module of Python."""
+    text = scaffold(path)
+    file = folder / f"scaffolded_{path.name.replace('.', '_')}.py"
+    file.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def values(module):
+    return {path: np.asarray(param.val()) for path, param in module.named_params()}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_record_that_burn_wrote_loads_into_what_is_written_for_it(name, tmp_path):
+    path = GOLDEN / name
+    if not path.exists():
+        pytest.skip(
+            "no golden records of Burn: shared/golden lies not beside the project"
+        )
+    found = imported(path, tmp_path)
+    empty = found.ModelConfig().init(DEVICE)
+    loaded = found.load(str(path), DEVICE)
+    assert [p for p, _ in empty.named_params()] == [p for p, _ in loaded.named_params()]
+    before, after = values(empty), values(loaded)
+    assert any(not np.array_equal(before[path], after[path]) for path in before)
+
+
+@pytest.mark.parametrize("recorder", [*NAMED, *FLAT], ids=lambda r: r.__name__)
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_layer_loads_into_what_is_written_for_it(name, recorder, tmp_path):
+    model = held(LAYERS[name][0])
+    path = written(model, tmp_path, recorder)
+    loaded = imported(path, tmp_path).load(str(path), DEVICE)
+    wanted, found = values(model), values(loaded)
+    assert sorted(wanted) == sorted(found)  # flat formats are in the order of names
+    assert all(np.array_equal(wanted[path], found[path]) for path in wanted)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_layer_is_told_by_its_record(name, tmp_path):
+    model = held(LAYERS[name][0])
+    layer = type(model.part).__name__
+    if not list(model.part.named_params()):
+        pytest.skip("it has no parameters, so no record tells of it")
+    path = written(model, tmp_path)
+    found = type(imported(path, tmp_path).ModelConfig().init(DEVICE).part).__name__
+    assert found == layer
+
+
+@pytest.mark.parametrize("recorder", [*NAMED, *FLAT], ids=lambda r: r.__name__)
+@pytest.mark.parametrize("name", ["guide", "residual", "stack", "tagger", "pair"])
+def test_models_of_ones_own_load_into_what_is_written_for_them(
+    name, recorder, tmp_path
+):
+    model, _ = OWN[name]
+    path = written(model, tmp_path, recorder)
+    loaded = imported(path, tmp_path).load(str(path), DEVICE)
+    wanted, found = values(model), values(loaded)
+    assert sorted(wanted) == sorted(found)  # flat formats are in the order of names
+    assert all(np.array_equal(wanted[path], found[path]) for path in wanted)
+
+
+def test_every_kind_of_layer_of_one_record_is_told(tmp_path):
+    model = burn_models.everything()
+    found = imported(written(model, tmp_path), tmp_path).ModelConfig().init(DEVICE)
+    for name, part in vars(found).items():
+        assert type(part).__name__ == type(getattr(model, name)).__name__, name
+
+
+def test_source_is_small_and_parts_have_their_sizes(tmp_path):
+    model, _ = OWN["guide"]
+    text = scaffold(written(model, tmp_path))
+    assert "    conv1: nn.Conv2dConfig = nn.Conv2dConfig([1, 8], [3, 3])\n" in text
+    assert "    linear2: nn.LinearConfig = nn.LinearConfig(32, 10)\n" in text
+    assert "    # dropout: perhaps nn.Dropout\n" in text
+    assert "    # stride, dilation, groups and padding are not in the record\n" in text
+    assert max(map(len, text.splitlines())) <= 88
+
+
+def test_equal_parts_share_a_class_and_say_what_differs(tmp_path):
+    model, _ = OWN["residual"]
+    text = scaffold(written(model, tmp_path))
+    classes = [n.name for n in ast.parse(text).body if isinstance(n, ast.ClassDef)]
+    assert classes == [
+        "Block", "BlockConfig", "Block2", "Block2Config", "Model", "ModelConfig",
+    ]  # fmt: skip
+    assert "BlockConfig(conv1=nn.Conv2dConfig([3, 4], [3, 3])" in text
+
+
+def test_what_flat_names_leave_open_is_said(tmp_path):
+    norm = nn.GroupNormConfig(2, 4).init(DEVICE)
+    text = scaffold(written(held(norm), tmp_path, BurnpackRecorder))
+    assert "# or a GroupNorm or InstanceNorm: the names are the same" in text
+    text = scaffold(written(held(norm), tmp_path))
+    assert "nn.GroupNormConfig(1, 4)" in text
+    assert "# the number of groups is not in the record" in text
+
+
+def test_names_that_python_has_for_itself_get_a_line_behind_them(tmp_path):
+    linear = nn.LinearConfig(2, 3).init(DEVICE)
+    record = {
+        name: linear.into_record() for name in ("class", "forward", "nn", "devices")
+    }
+    path = CompactRecorder().record(record, tmp_path / "odd")
+    loaded = imported(path, tmp_path).load(str(path), DEVICE)
+    assert {path.partition(".")[0] for path, _ in loaded.named_params()} == set(record)
+
+
+def test_record_decides_no_code(tmp_path):
+    linear = nn.LinearConfig(2, 3).init(DEVICE).into_record()
+    names = ['x: int = print("ran")\n', '"""', "a-b", "é"]
+    path = CompactRecorder().record(
+        {name: dict(linear) for name in names}, tmp_path / "bad"
+    )
+    tree = ast.parse(scaffold(path, 'Net"""'))
+    assert not [
+        n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == "print"
+    ]
+
+
+def test_record_without_names_or_parameters_is_refused(tmp_path):
+    path = OWN["guide"][0].save_file(
+        tmp_path / "model", BinFileRecorder(FullPrecisionSettings)
+    )
+    with pytest.raises(RecordError, match="this format has no names"):
+        scaffold(path)
+    path = CompactRecorder().record({"step": 3}, tmp_path / "step")
+    with pytest.raises(RecordError, match="no parameters with names"):
+        scaffold(path)
+
+
+def test_record_of_an_optimizer_is_refused():
+    path = GOLDEN / "playground_adam_0.16.mpk"
+    if not path.exists():
+        pytest.skip(
+            "no golden records of Burn: shared/golden lies not beside the project"
+        )
+    with pytest.raises(RecordError, match="record of an optimizer"):
+        scaffold(path)

@@ -1,0 +1,1 @@
+"""What a file of weights holds, to look into."""
