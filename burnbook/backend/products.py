@@ -82,7 +82,9 @@ def _shared(x: ndarray, y: ndarray, out: ndarray | None) -> ndarray:
     return out
 
 
-def dot_plus(x: ndarray, y: ndarray, line: ndarray) -> ndarray | None:
+def dot_plus(
+    x: ndarray, y: ndarray, line: ndarray, out: ndarray | None = None
+) -> ndarray | None:
     """Two matrices multiplied, with a line added to each row in the same pass.
 
     None where that is not quicker than one after the other. For F32 alone.
@@ -94,7 +96,8 @@ def dot_plus(x: ndarray, y: ndarray, line: ndarray) -> ndarray | None:
         return None
     try:
         one_thread.enter()
-        out = buffers.empty((x.shape[0], y.shape[1]), F32)
+        if out is None:
+            out = buffers.empty((x.shape[0], y.shape[1]), F32)
         x, y = _readable(x), _readable(y)
         done = threads.product(one_thread.sgemm, x, y, line, out, _form(x, y))
         return out if done else None

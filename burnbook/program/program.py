@@ -2,7 +2,7 @@
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -13,6 +13,9 @@ from burnbook.core.dtypes import kind_of
 from burnbook.core.errors import ArgumentError, RecordError, ShapeError
 from burnbook.core.formulas import Formula
 from burnbook.module import Module
+from burnbook.program.compiler.compiled_program import CompiledProgram
+from burnbook.program.compiler.fusion import FusionRule
+from burnbook.program.compiler.passes import Source
 from burnbook.program.recording import plain_backend
 from burnbook.program.simplify import flops_of, simplified
 from burnbook.program.sizes import Dim, at, mapped, size_text
@@ -189,6 +192,32 @@ class Program:
         if self.gives is None:
             return made[0] if len(made) == 1 else made
         return self.gives(made)
+
+    def compile(
+        self,
+        backend: Backend | None = None,
+        rules: Sequence[FusionRule] | None = None,
+    ) -> CompiledProgram:
+        """The same as a plan: steps fused, kernels bound, memory given out once.
+
+        backend: where it will run; if none is given, where it was captured. rules: what
+        is fused; if none are given, all rules that were declared.
+
+        Example:
+            >>> from burnbook.program import capture
+            >>> program = capture(lambda x: (x * 2.0).exp(), Tensor.ones([3, 2]))
+            >>> compiled = program.compile()
+            >>> compiled
+            CompiledProgram(<lambda>, 2 steps as 2)
+            >>> compiled.run(np.zeros((1, 2), np.float32))
+            (array([[1., 1.]], dtype=float32),)
+        """
+        source = Source(
+            *(self.name, self.inputs, self.steps, self.outputs, len(self.results)),
+            *(self.constants, self.backend, self.keys, self.takes, self.gives),
+            self.batch_size,
+        )
+        return CompiledProgram(source, backend, rules)
 
     @functools.cached_property
     def _last_uses(self) -> dict[int, list[Value]]:

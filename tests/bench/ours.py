@@ -1,5 +1,6 @@
 """The workloads in burnbook; each function gives a callable that runs it once."""
 
+import functools
 import os
 import tempfile
 
@@ -27,6 +28,8 @@ from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoder
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.nn import PaddingConfig2d
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
+from burnbook.program import capture, capture_training
+from burnbook.program.compiled_training import CompiledTraining
 from burnbook.train import LearnerBuilder
 
 
@@ -85,9 +88,12 @@ def classifier_step(model, shape, device):
 def w2(compiled, batch):
     """A training step of an MLP."""
     device = Autodiff(Numpy(compiled=compiled))
+    return classifier_step(mlp(device), [batch, 784], device)
+
+
+def mlp(device):
     sizes = [(784, 256), (256, 256), (256, 10)]
-    model = Mlp(*[LinearConfig(*size).init(device) for size in sizes])
-    return classifier_step(model, [batch, 784], device)
+    return Mlp(*[LinearConfig(*size).init(device) for size in sizes])
 
 
 def w3(compiled):
@@ -179,14 +185,17 @@ class ResNet(Module):
 def w6(compiled):
     """A training step of a small residual network, 64 images of 3 × 32 × 32."""
     device = Autodiff(Numpy(compiled=compiled))
+    return classifier_step(resnet(device), [64, 3, 32, 32], device)
+
+
+def resnet(device):
     stages = [(16, 16, 1), (16, 32, 2), (32, 64, 2)]
-    model = ResNet(
+    return ResNet(
         convolution(3, 16, 1, device),
         BatchNormConfig(16).init(device),
         [Block.of(*stage, device) for stage in stages],
         LinearConfig(64, 10).init(device),
     )
-    return classifier_step(model, [64, 3, 32, 32], device)
 
 
 def conv(compiled, inputs, channels, size, kernel, stride):
@@ -212,6 +221,73 @@ def inference(compiled, batch):
     model = ModelConfig(10, 512).init(device)
     x = images(device, batch)
     return lambda: model.forward(x)
+
+
+def captured_w1(compiled):
+    """W1's step as a captured program, compiled."""
+    device = Autodiff(Numpy(compiled=compiled))
+    model = ModelConfig(10, 512).init(device)
+    x = images(device, 64)
+    labels = np.random.default_rng(1).integers(0, 10, 64)
+    y = Tensor.from_numpy(labels, device)
+
+    def loss(model, x, y):
+        return model.forward_classification(x, y).loss
+
+    training = capture_training(model, loss, AdamConfig().init(), x, y)
+    return functools.partial(CompiledTraining(training).step, 1e-4, x, y)
+
+
+def captured_classifier(model, shape, device):
+    """The step of `classifier_step` as a captured program, compiled."""
+    loss_of = CrossEntropyLossConfig().init(device)
+    rng = np.random.default_rng(0)
+    x = Tensor.from_numpy(rng.standard_normal(shape, np.float32), device)
+    y = Tensor.from_numpy(rng.integers(0, 10, shape[0]), device)
+
+    def loss(model, x, y):
+        return loss_of.forward(model.forward(x), y)
+
+    training = capture_training(model, loss, AdamConfig().init(), x, y)
+    return functools.partial(CompiledTraining(training).step, 1e-3, x, y)
+
+
+def captured_w2(compiled, batch):
+    """W2's step as a captured program, compiled."""
+    device = Autodiff(Numpy(compiled=compiled))
+    return captured_classifier(mlp(device), [batch, 784], device)
+
+
+def captured_w6(compiled):
+    """W6's step as a captured program, compiled."""
+    device = Autodiff(Numpy(compiled=compiled))
+    return captured_classifier(resnet(device), [64, 3, 32, 32], device)
+
+
+def captured_inference(compiled, batch):
+    """The same as a captured program, compiled."""
+    device = Numpy(compiled=compiled)
+    model = ModelConfig(10, 512).init(device)
+    x = images(device, batch)
+    return functools.partial(capture(model, x).compile(), x)
+
+
+def w5_forward(captured):
+    """999 small ops in a row, without gradients; as a compiled program or not."""
+    device = Numpy()
+    w = Tensor.from_numpy(np.eye(8, dtype=np.float32), device)
+    b = Tensor.full([8, 8], 1e-3, device)
+    c = Tensor.full([8, 8], 0.999, device)
+    x0 = Tensor.ones([8, 8], device)
+
+    def chain(x):
+        for _ in range(333):
+            x = (x @ w + b) * c
+        return x
+
+    if captured:
+        return functools.partial(capture(chain, x0, batch=None).compile(), x0)
+    return lambda: chain(x0)
 
 
 def w5():

@@ -53,6 +53,7 @@ def table_w1(rounds: int) -> Iterator[tuple]:
 
 def table_inference(rounds: int, batch: int) -> Iterator[tuple]:
     make, ours = "tests.bench.theirs:inference", "tests.bench.ours:inference"
+    captured = "tests.bench.ours:captured_inference"
     contenders = [
         Contender("torch eager", make, ("eager", batch)),
         Contender("torch channels-last", make, ("channels-last", batch)),
@@ -61,6 +62,8 @@ def table_inference(rounds: int, batch: int) -> Iterator[tuple]:
         Contender("ONNX Runtime", "tests.bench.theirs:onnx_inference", (batch,)),
         Contender(f"inference {batch} compiled", ours, (True, batch)),
         Contender(f"inference {batch} plain", ours, (False, batch)),
+        Contender(f"inference {batch} captured", captured, (True, batch)),
+        Contender(f"inference {batch} captured plain", captured, (False, batch)),
         *burn.contenders(f"inference{batch}"),
     ]
     yield from show(contenders, rounds)
@@ -116,6 +119,39 @@ def table_w5(rounds: int) -> Iterator[tuple]:
         Contender("W5", "tests.bench.ours:w5"),
     ]
     yield from show(contenders, rounds)
+
+
+def table_captured(rounds: int) -> Iterator[tuple]:
+    """Compiled programs: inference and ONNX Runtime, training, small ops in a row."""
+    theirs, ours = "tests.bench.theirs:onnx_inference", "tests.bench.ours:inference"
+    captured = "tests.bench.ours:captured_inference"
+    for batch in (1, 256):
+        contenders = [
+            Contender(f"ONNX Runtime, {batch}", theirs, (batch,)),
+            Contender(f"inference {batch} ÷ ONNX Runtime", ours, (True, batch)),
+            Contender(f"captured {batch} ÷ ONNX Runtime", captured, (True, batch)),
+            Contender(f"captured {batch}, plain", captured, (False, batch)),
+        ]
+        yield from show(contenders, rounds)
+    works = [("W1", "w1", ()), ("W2, 64", "w2", (64,)), ("W2, 1024", "w2", (1024,))]
+    for name, work, args in [*works, ("W6", "w6", ())]:
+        ours = f"tests.bench.ours:{work}"
+        captured = f"tests.bench.ours:captured_{work}"
+        contenders = [
+            Contender(f"{name}, torch", f"tests.bench.theirs:{work}", ("eager", *args)),
+            Contender(f"{name}, step by step", ours, (True, *args)),
+            Contender(f"{name}, captured", captured, (True, *args)),
+            Contender(f"{name}, captured, plain", captured, (False, *args)),
+        ]
+        yield from show(contenders, rounds)
+    chain = "tests.bench.ours:w5_forward"
+    contenders = [
+        Contender("W5 forward", chain, (False,)),
+        Contender("W5 forward, captured", chain, (True,)),
+    ]
+    results = yield from show(contenders, rounds)
+    if found := results.get("W5 forward, captured"):
+        yield "W5 captured, µs an op", found.milliseconds / 0.999, "forward"
 
 
 def table_learner(rounds: int) -> Iterator[tuple]:
@@ -252,6 +288,7 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     "w6": lambda rounds: table_work(
         rounds, "W6", ("eager", "fused Adam", "channels-last", "compile")
     ),
+    "captured": table_captured,
     "convolutions": table_convolutions,
     "learner": table_learner,
     "ops": table_ops,

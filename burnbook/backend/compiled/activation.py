@@ -61,6 +61,9 @@ from burnbook.ops.rounding import square
 from burnbook.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, tan
 
 Table = dict[Any, Callable[..., Any]]
+#: Of each op of one input: the function with its loop, which one that is, and the names
+#: of the attributes that it is given as numbers.
+LOOPS: dict[Any, tuple[Any, int, list[str]]] = {}
 
 
 @vectorizable
@@ -143,6 +146,7 @@ def register(table: Table, name: str, arrays: int, numbers: int) -> None:
     for code, op in enumerate(table):
         names = [*op.attrs, "", ""][:numbers]
         if arrays == 1:
+            LOOPS[op] = loops, code, names
             kernel(op)(_value(loops, code, names, SLOW_ALONE if op in SLOW else ALONE))
         else:
             kernel(op.backward)(_slope(loops, code, names))

@@ -23,10 +23,13 @@ from burnbook.backend.compiled.conv_microkernel import (
     SUMS,
     copy_blocks,
     shifted_sums,
+    stops_of,
     whole_steps,
 )
+from burnbook.backend.compiled.finish import RELU, finish_planes, lines_at_once
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import (
+    HELD,
     counting_part,
     f32,
     kernel_code,
@@ -35,53 +38,69 @@ from burnbook.backend.compiled.runtime.jit import (
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store, total
 from burnbook.backend.compiled.runtime.thread_pool import threads
-from burnbook.backend.compiled.winograd import correlate_pairs
+from burnbook.backend.compiled.winograd import correlate_pairs, lay_pairs
 from burnbook.backend.kernels import needed
 from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.conv.windows import Pair, output_size
 
 ENOUGH = 4  # input channels for which it pays to mix rows
 FEW_PLACES = 128  # kernels for each place of the output that are too many
+PLAIN = (0, 0, 0, 0)  # neither an activation nor a pool: see finish.py
+LAID = "f4[:,:,:,::1], f4[:,:,::1]"  # weights and where sums begin
+HOW, FINISH = "UniTuple(i8, 8)", "UniTuple(i8, 4)"
 SHARES = 16  # into how many sums the gradient of the weights is split, always
 MANY_CHANNELS = 16  # for which they are taken in blocks
 FEW_KERNELS = 256  # for which rows of 16 and more are quicker in pairs
 
 
-@counting_part
-def taps_of(weight, plane, row, column):
-    """Where each tap of the kernels reads, and the weights as `shifted_sums` has them.
-
-    Planes, rows and columns of taps stand so far apart.
-    """
+@part
+def lay_taps(weight, w):
+    """w[0, o / SUMS, tap, o % SUMS]: the weights as `shifted_sums` has them."""
     filters, channels, rows, columns = weight.shape
-    places = np.empty(channels * rows * columns, np.int64)
-    w = np.empty((1, filters // SUMS, places.size, SUMS), f32)
-    k = 0
-    for c in range(channels):
-        for a in range(rows):
-            for b in range(columns):
-                places[k] = c * plane + a * row + b * column
-                for o in range(filters):
+    for o in range(filters):
+        k = 0
+        for c in range(channels):
+            for a in range(rows):
+                for b in range(columns):
                     w[0, o // SUMS, k, o % SUMS] = weight[o, c, a, b]
-                k += 1
-    return places, w
+                    k += 1
+
+
+@kernel_code(f"void(f4[:,:,:,::1], f4[::1], {LAID})")
+def lay_weights(weight, bias, w, begin):
+    """Lay weights and biases out: for pairs of rows where w has four parts."""
+    if w.shape[0] > 1:
+        lay_pairs(weight, w)
+        begin[:] = f32(0)
+    else:
+        lay_taps(weight, w)
+    sums = begin[1 if w.shape[0] > 1 else 0]
+    for o in range(bias.size):
+        sums[o // SUMS, o % SUMS] = bias[o]
 
 
 @counting_part
-def correlate_taps(x, weight, bias, out, how, start, stop):
-    """What `correlate` does, tap by tap, for kernels of any size."""
-    top, left, down, right, groups, rows = how
+def correlate_taps(x, w, begin, out, how, finish, start, stop):
+    """What `correlate_laid` does, tap by tap, for kernels of any size."""
+    top, left, down, right, groups, rows, kernel_rows, kernel_columns = how
     c_all, height, width = x.shape[1:]
-    o_all, h, n = out.shape[1:]
-    filters, c_each = weight.shape[:2]
-    o_each = filters // groups
+    h, n = stops_of(x, how)
+    filters, c_each = w.shape[1] * SUMS, w.shape[2] // (kernel_rows * kernel_columns)
+    o_each, o_all = filters // groups, groups * rows
     padded = width + 2 * left
     plane = (height + 2 * top) * padded
     some = min(max((REACH - n) // padded + 1, 1), h)  # rows at a time
+    some = lines_at_once(some, 1, finish)
     planes = np.zeros(c_all * plane + LANES, f32)
     t = np.empty(SUMS * whole_steps(some * padded), f32)
-    places, w = taps_of(weight, plane, down * padded, right)
-    begin = bias.reshape(1, filters // SUMS, SUMS)
+    held = np.empty((SUMS + 1) * some * n if finish[1] else 0, f32)
+    places = np.empty(w.shape[2], np.int64)
+    k = 0
+    for c in range(c_each):
+        for a in range(kernel_rows):
+            for b in range(kernel_columns):
+                places[k] = c * plane + a * down * padded + b * right
+                k += 1
     from_x, to_out = x.reshape(x.size), out.reshape(out.size)
     skips, strides = (plane, padded), (height * width, width)
     for i in range(start, stop):
@@ -93,26 +112,30 @@ def correlate_taps(x, weight, bias, out, how, start, stop):
             for block in range(filters // SUMS):
                 group, first = divmod(block * SUMS, o_each)
                 at = group * c_each * plane + row * padded
-                shifted_sums(planes, at, 0, places, w, begin, block, t, reach)
-                to = ((i * o_all + group * rows + first) * h + row) * n
-                size = (min(SUMS, rows - first), count, n)
-                copy_blocks(to_out, to, (h * n, n), t, 0, (reach, padded), size)
+                is_relu = finish[0] == RELU
+                shifted_sums(planes, at, 0, places, w, begin, block, t, reach, is_relu)
+                o, kept = i * o_all + group * rows + first, min(SUMS, rows - first)
+                sums, to, apart = to_out, (o * h + row) * n, h * n
+                if finish[1]:
+                    sums, to, apart = held, 0, count * n
+                size, from_t = (kept, count, n), (reach, padded)
+                copy_blocks(sums, to, (apart, n), t, 0, from_t, size)
+                lines = (row, count, n)
+                finish_planes(sums, to, apart, lines, to_out, o, (kept, h), finish)
 
 
-@kernel_code(
-    "void(f4[:,:,:,::1], f4[:,:,:,::1], f4[::1], f4[:,:,:,::1], i8[::1], i8, i8)"
-)
-def correlate(x, weight, bias, out, how, start, stop):
-    """conv2d with stride 1 for some samples; weight has 4 · blocks rows per group.
+@kernel_code(f"void(f4[:,:,:,::1], {LAID}, f4[:,:,:,::1], {HOW}, {FINISH}, i8, i8)")
+def correlate_laid(x, w, begin, out, how, finish, start, stop):
+    """conv2d with stride 1 for some samples, and what follows it.
 
-    how: padding rows, padding cols, dilation rows, dilation cols, groups, rows per
-    group that count.
+    w, begin: from `laid_weights`. how: padding rows, padding cols, dilation rows,
+    dilation cols, groups, rows per group that count, rows and columns of the kernel.
+    finish: an activation and a pool, see finish.py; out is what comes after them.
     """
-    is_three_high = weight.shape[2] == 3 and how[2] == 1
-    if weight.shape[1] >= ENOUGH and is_three_high and out.shape[3] >= LANES:
-        correlate_pairs(x, weight, bias, out, how, start, stop)
+    if w.shape[0] > 1:
+        correlate_pairs(x, w, begin, out, how, finish, start, stop)
     else:
-        correlate_taps(x, weight, bias, out, how, start, stop)
+        correlate_taps(x, w, begin, out, how, finish, start, stop)
 
 
 @part
@@ -135,6 +158,20 @@ def dot_three(g, n, x, at, sums, to, step):
     add_three(sums, to + step, b0, b1, b2)
     add_three(sums, to + 2 * step, c0, c1, c2)
     add_three(sums, to + 3 * step, d0, d1, d2)
+
+
+@part
+def dot_three_of_two(g, n, x, at, sums, to, step):
+    """The same for two gradient planes, where registers hold no more."""
+    a0 = a1 = a2 = b0 = b1 = b2 = broadcast(f32(0))
+    for p in range(0, n, LANES):
+        q = at + p
+        u0, u1, u2 = load(x, q), load(x, q + 1), load(x, q + 2)
+        a, b = load(g, p), load(g, n + p)
+        a0, a1, a2 = a0 + a * u0, a1 + a * u1, a2 + a * u2
+        b0, b1, b2 = b0 + b * u0, b1 + b * u1, b2 + b * u2
+    add_three(sums, to, a0, a1, a2)
+    add_three(sums, to + step, b0, b1, b2)
 
 
 @part
@@ -168,7 +205,13 @@ def dot_row(g, n, x, at, size, sums, to, step):
     b = 0
     while b < size[0]:
         if size[1] == 1 and b + 3 <= size[0]:
-            dot_three(g, n, x, at + b, sums, to + b * LANES, step)
+            place = to + b * LANES
+            if HELD >= 3 * SUMS:
+                dot_three(g, n, x, at + b, sums, place, step)
+            else:
+                dot_three_of_two(g, n, x, at + b, sums, place, step)
+                rest = g[2 * n :]
+                dot_three_of_two(rest, n, x, at + b, sums, place + 2 * step, step)
             b += 3
         else:
             dot_one(g, n, x, at + b * size[1], sums, to + b * LANES, step)
@@ -253,18 +296,17 @@ def weight_sums(x, g, sums, totals, how, start, stop):
 
 
 @kernel_code(
-    "void(f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], f4[::1], f4[:,:,:,::1], "
-    "f4[:,:,:,:,::1], f4[:,::1], i8[::1], i8[::1], i8, i8)"
+    f"void(f4[:,:,:,::1], f4[:,:,:,::1], {LAID}, f4[:,:,:,::1], "
+    f"f4[:,:,:,:,::1], f4[:,::1], i8[::1], {HOW}, i8, i8)"
 )
-def all_gradients(
-    x, g, flipped, zeros, dx, sums, totals, how_weight, how_x, start, stop
-):
+def all_gradients(x, g, back, zeros, dx, sums, totals, how_weight, how_x, start, stop):
     """All three gradients of conv2d, for some shares of the samples."""
     for share in range(start, stop):
         weight_sums(x, g, sums, totals, how_weight, share, share + 1)
         first = share * x.shape[0] // sums.shape[0]
         last = (share + 1) * x.shape[0] // sums.shape[0]
-        correlate(g, flipped, zeros, dx, how_x, first, last)
+        nothing = (0, 0, 0, 0)
+        correlate_laid(g, back, zeros, dx, how_x, nothing, first, last)
 
 
 @kernel(conv2d)
@@ -284,9 +326,9 @@ def conv2d_kernel(x, weight, bias=None, *, stride, padding, dilation, groups):
     if not served(x, weight, stride):
         return None
     out = empty((x.shape[0], o, *stops))
-    kernels, offsets = in_fours(weight, bias, groups)
-    how = np.array([*padding, *dilation, groups, o // groups])
-    threads.run(correlate, (x, kernels, offsets, out, how), x.shape[0])
+    how = (*padding, *dilation, groups, o // groups, *taps)
+    args = (x, *laid_weights(weight, bias, stops[1], how), out, how, PLAIN)
+    threads.run(correlate_laid, args, x.shape[0])
     return out
 
 
@@ -322,9 +364,9 @@ def conv2d_backward(
     if dx is None:
         threads.run(weight_sums, (x, g, sums, totals, how), shares)
     else:
-        back, zeros = in_fours(flipped(weight, groups), None, groups)
-        how_x = np.array([*around, *dilation, groups, c])
-        args = (x, g, back, zeros, dx, sums, totals, how, how_x)
+        how_x = (*around, *dilation, groups, c, *taps)
+        back = laid_weights(flipped(weight, groups), None, x.shape[3], how_x)
+        args = (x, g, *back, dx, sums, totals, how, how_x)
         threads.run(all_gradients, args, shares)
     dw = sums.sum(axis=0).reshape(groups, each, *weight.shape[1:])[:, :rows]
     found = (dx, dw.reshape(weight.shape), totals.sum(axis=0))
@@ -363,6 +405,22 @@ def in_blocks(
 def with_stops(sizes: Any, stops: Any) -> Any:
     """Sizes of each dim, as conv_plan.py has them."""
     return tuple((n, m, *rest) for (n, *rest), m in zip(sizes, stops, strict=True))
+
+
+def laid_weights(weight: Any, bias: Any, columns: int, how: Any) -> tuple[Any, Any]:
+    """Weights and biases as `correlate_laid` wants them.
+
+    columns: of the result. Two rows of it are taken at once where kernels are three
+    high, channels enough and rows long enough.
+    """
+    kernels, offsets = in_fours(weight, bias, how[4])
+    filters, c, rows, cols = kernels.shape
+    pairs = c >= ENOUGH and rows == 3 and how[2] == 1 and columns >= LANES
+    parts, each = (4, c * cols) if pairs else (1, c * rows * cols)
+    w = np.empty((parts, filters // SUMS, each, SUMS), f32)
+    begin = np.empty((parts, filters // SUMS, SUMS), f32)
+    lay_weights(kernels, offsets, w, begin)
+    return w, begin
 
 
 def in_fours(weight: Any, bias: Any, groups: int) -> tuple[Any, Any]:

@@ -8,8 +8,6 @@ Measured by the families conv and conv_transpose, of tests/bench.
 
 from typing import Any
 
-import numpy as np
-
 from burnbook.backend.compiled import conv as images
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
@@ -78,11 +76,12 @@ def conv_transpose_kernel(
     if around < 0 or not images.served(x, weight, (1, *stride)):
         return None
     rows = weight.shape[1]
-    flipped, offsets = images.in_fours(images.flipped(weight, groups), bias, groups)
     length = x.shape[3] + around - padding[0]
     out = empty((x.shape[0], rows * groups, 1, length))
-    how = np.array([0, around, 1, dilation[0], groups, rows])
-    threads.run(images.correlate, (x, flipped, offsets, out, how), x.shape[0])
+    how = (0, around, 1, dilation[0], groups, rows, 1, taps)
+    laid = images.laid_weights(images.flipped(weight, groups), bias, length, how)
+    args = (x, *laid, out, how, images.PLAIN)
+    threads.run(images.correlate_laid, args, x.shape[0])
     return out[:, :, 0]
 
 

@@ -1,17 +1,24 @@
 """Weighted sums of shifted stretches, held in registers.
 
 A convolution adds up stretches of its input, each shifted to one tap of the kernel and
-weighted. Four sums of four vectors fill the vector registers, share every stretch that
-is read, and leave the registers when they are complete.
+weighted. Four sums share every stretch that is read, and leave the vector registers
+when they are complete: of four vectors each where registers hold them, or of one.
 
 Measured by W1, inference and the family conv, of tests/bench.
 """
 
-from burnbook.backend.compiled.runtime.jit import part
-from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store
+from burnbook.backend.compiled.runtime.jit import HELD, part
+from burnbook.backend.compiled.runtime.simd import (
+    LANES,
+    broadcast,
+    load,
+    rectify,
+    store,
+)
 
 SUMS = 4  # how many sums share what is read
 FULL = 4 * LANES  # how far they reach at a time
+FITS = HELD >= 4 * SUMS  # whether registers hold so many
 REACH = 1024  # numbers of a plane to sum up before the sums are put in their places
 
 
@@ -22,16 +29,25 @@ def whole_steps(n):
 
 
 @part
-def shifted_sums(x, at, step, places, w, start, b, t, n):
+def stops_of(x, how):
+    """The size of what a convolution with stride 1 gives; how: see conv.py."""
+    top, left, down, right, _, _, rows, columns = how
+    height = x.shape[2] + 2 * top - down * (rows - 1)
+    return height, x.shape[3] + 2 * left - right * (columns - 1)
+
+
+@part
+def shifted_sums(x, at, step, places, w, start, b, t, n, positive):
     """t[m, i, p] = start[m, b, i] + Σₖ w[m, b, k, i] · x[at + step m + placesₖ + p].
 
-    For i < SUMS and p < n, a multiple of SIDE; x and t are flat.
+    For i < SUMS and p < n, a multiple of SIDE; x and t are flat. positive: what is
+    below zero becomes zero.
     """
     for m in range(w.shape[0]):
         s0, s1 = broadcast(start[m, b, 0]), broadcast(start[m, b, 1])
         s2, s3 = broadcast(start[m, b, 2]), broadcast(start[m, b, 3])
         first, to, p = at + m * step, m * SUMS * n, 0
-        while p + FULL <= n:
+        while FITS and p + FULL <= n:
             a0 = a1 = a2 = a3 = s0
             b0 = b1 = b2 = b3 = s1
             c0 = c1 = c2 = c3 = s2
@@ -46,10 +62,10 @@ def shifted_sums(x, at, step, places, w, start, b, t, n):
                 b0, b1, b2, b3 = b0 + w1 * u0, b1 + w1 * u1, b2 + w1 * u2, b3 + w1 * u3
                 c0, c1, c2, c3 = c0 + w2 * u0, c1 + w2 * u1, c2 + w2 * u2, c3 + w2 * u3
                 d0, d1, d2, d3 = d0 + w3 * u0, d1 + w3 * u1, d2 + w3 * u2, d3 + w3 * u3
-            store_four(t, to + p, a0, a1, a2, a3)
-            store_four(t, to + n + p, b0, b1, b2, b3)
-            store_four(t, to + 2 * n + p, c0, c1, c2, c3)
-            store_four(t, to + 3 * n + p, d0, d1, d2, d3)
+            store_four(t, to + p, a0, a1, a2, a3, positive)
+            store_four(t, to + n + p, b0, b1, b2, b3, positive)
+            store_four(t, to + 2 * n + p, c0, c1, c2, c3, positive)
+            store_four(t, to + 3 * n + p, d0, d1, d2, d3, positive)
             p += FULL
         while p < n:
             a, e, c, d = s0, s1, s2, s3
@@ -63,6 +79,8 @@ def shifted_sums(x, at, step, places, w, start, b, t, n):
                     c + broadcast(w[m, b, k, 2]) * u,
                     d + broadcast(w[m, b, k, 3]) * u,
                 )
+            if positive:
+                a, e, c, d = rectify(a), rectify(e), rectify(c), rectify(d)
             store(t, to + p, a)
             store(t, to + n + p, e)
             store(t, to + 2 * n + p, c)
@@ -71,8 +89,10 @@ def shifted_sums(x, at, step, places, w, start, b, t, n):
 
 
 @part
-def store_four(t, at, a, b, c, d):
-    """Write four vectors side by side."""
+def store_four(t, at, a, b, c, d, positive):
+    """Write four vectors side by side; with `positive`, zero for what is below zero."""
+    if positive:
+        a, b, c, d = rectify(a), rectify(b), rectify(c), rectify(d)
     store(t, at, a)
     store(t, at + LANES, b)
     store(t, at + 2 * LANES, c)

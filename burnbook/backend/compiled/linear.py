@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code
+from burnbook.backend.compiled.conv_microkernel import store_four
+from burnbook.backend.compiled.finish import RELU, activate
+from burnbook.backend.compiled.runtime.jit import LANES, f32, kernel_code
 from burnbook.backend.compiled.runtime.registry import F32, kernel, plain_f32
+from burnbook.backend.compiled.runtime.simd import load, repeat
 from burnbook.backend.products import dot_plus
 from burnbook.ops.linear import linear
 
 MOST_ROWS = 2
+WIDTH = 4 * LANES  # columns of a weight that are multiplied at once
 LEAST_WEIGHTS = 1 << 16  # below, BLAS works alone as well
 
 
@@ -35,6 +39,49 @@ def add_product(x, weight, out):
             a, wa = x[row, k], weight[k]
             for j in range(y.size):
                 y[j] += a * wa[j]
+
+
+@kernel_code("void(f4[:,::1], f4[:,:,::1], f4[::1], f4[:,::1], i8, i8, i8)")
+def multiply_panels(x, panels, line, out, which, start, stop):
+    """out = act(x · weight + line) for some panels of WIDTH columns of the weight.
+
+    panels: from `laid_panels`; which: an activation, see finish.py. line and out have
+    whole panels. A weight that lies like this is read as one stretch.
+    """
+    depth = x.shape[1]
+    flat, given, to = (
+        panels.reshape(panels.size),
+        x.reshape(x.size),
+        out.reshape(out.size),
+    )
+    for panel in range(start, stop):
+        column = panel * WIDTH
+        for row in range(x.shape[0]):
+            a, b = load(line, column), load(line, column + LANES)
+            c, d = load(line, column + 2 * LANES), load(line, column + 3 * LANES)
+            at, first = panel * depth * WIDTH, row * depth
+            for k in range(depth):
+                u = repeat(given, first + k)
+                a, b = a + u * load(flat, at), b + u * load(flat, at + LANES)
+                c = c + u * load(flat, at + 2 * LANES)
+                d = d + u * load(flat, at + 3 * LANES)
+                at += WIDTH
+            place = row * out.shape[1] + column
+            store_four(to, place, a, b, c, d, which == RELU)
+            activate(to, place, place + WIDTH, which)
+
+
+def laid_panels(weight: Any, bias: Any) -> tuple[Any, Any]:
+    """A weight in panels of WIDTH columns and a bias as long, zeros at the end."""
+    depth, columns = weight.shape
+    count = -(-columns // WIDTH)
+    panels, line = np.zeros((count, depth, WIDTH), f32), np.zeros(count * WIDTH, f32)
+    for panel in range(count):
+        some = weight[:, panel * WIDTH : (panel + 1) * WIDTH]
+        panels[panel, :, : some.shape[1]] = some
+    if bias is not None:
+        line[:columns] = bias
+    return panels, line
 
 
 @kernel(linear)

@@ -121,6 +121,8 @@ def adam_range(inputs, outputs, numbers, cautious, reuse, start, stop):
     step, scale, epsilon = f32(numbers[0]), f32(numbers[3]), f32(numbers[4])
     penalty, keep, one = f32(numbers[5]), f32(numbers[6]), f32(1)
     scratch = np.empty(BLOCK, f32)
+    in_place = p.ctypes.data == p_new.ctypes.data
+    moved = np.empty(BLOCK if in_place else 0, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
@@ -137,10 +139,14 @@ def adam_range(inputs, outputs, numbers, cautious, reuse, start, stop):
         if x.size:
             below = x_new[a:b]
             largest(below, v_new[a:b])
-        now = one if cautious else keep
-        move(p_new[a:b], p[a:b], m_new[a:b], below, step, scale, epsilon, now)
+        now, to = one if cautious else keep, moved[: b - a]
+        if not in_place:
+            to = p_new[a:b]
+        move(to, p[a:b], m_new[a:b], below, step, scale, epsilon, now)
         if cautious:
-            shrink(p_new[a:b], p[a:b], m_new[a:b], keep)
+            shrink(to, p[a:b], m_new[a:b], keep)
+        if in_place:
+            copy(p_new[a:b], to)
 
 
 @defaults_of(ops.adam_step)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.compiled.pool_planes import average_plane
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
-from burnbook.backend.compiled.runtime.simd import LANES, load, store
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.ops.conv.windows import Pair, Shape4
 from burnbook.ops.pool.pool import (
@@ -23,52 +23,17 @@ from burnbook.ops.pool.pool import (
 GRAIN = 16  # planes
 
 
-@part
-def add_rows(x, at, width, rows, line, n):
-    """Add up every `rows` rows of n numbers, `width` apart, to one row of line."""
-    for to in range(0, line.size, n):
-        p = 0
-        while p < n:
-            if n < LANES:
-                total = f32(0)
-                for k in range(rows):
-                    total += x[at + k * width + p]
-                line[to + p] = total
-                p += 1
-            else:
-                p = min(p, n - LANES)
-                sums = load(x, at + p)
-                for k in range(1, rows):
-                    sums = sums + load(x, at + k * width + p)
-                store(line, to + p, sums)
-                p += LANES
-        at += rows * width
-
-
 @kernel_code("void(f4[:,:,::1], f4[:,:,::1], i8, i8, i8, i8)")
 def average_range(x, out, rows, cols, start, stop):
     """Average windows of rows × cols, side by side, for some planes."""
     _, height, width = x.shape
-    used = out.shape[2] * cols
-    line = np.empty(out.shape[1] * used, f32)
-    share = f32(1 / (rows * cols))
-    source, target = x.reshape(x.size), out.reshape(out.shape[0], -1)
+    shape = out.shape[1], out.shape[2]
+    count = shape[0] * shape[1]
+    line = np.empty(count * cols, f32)
+    source, target = x.reshape(x.size), out.reshape(out.size)
     for i in range(start, stop):
-        add_rows(source, i * height * width, width, rows, line, used)
-        averages = target[i]
-        if cols == 3:
-            for q in range(averages.size):
-                total = line[3 * q] + line[3 * q + 1] + line[3 * q + 2]
-                averages[q] = total * share
-        elif cols == 2:
-            for q in range(averages.size):
-                averages[q] = (line[2 * q] + line[2 * q + 1]) * share
-        else:
-            for q in range(averages.size):
-                total = f32(0)
-                for k in range(q * cols, (q + 1) * cols):
-                    total += line[k]
-                averages[q] = total * share
+        at, to = i * height * width, i * count
+        average_plane(source, at, width, (rows, cols), shape, line, target, to)
 
 
 @kernel_code("void(f4[:,:,::1], f4[:,:,::1], i8, i8, i8, i8)")

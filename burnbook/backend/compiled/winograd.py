@@ -21,21 +21,22 @@ from burnbook.backend.compiled.conv_microkernel import (
     SUMS,
     copy_blocks,
     shifted_sums,
+    stops_of,
     whole_steps,
 )
+from burnbook.backend.compiled.finish import RELU, finish_planes, lines_at_once
 from burnbook.backend.compiled.runtime.jit import (
     counting_part,
     f32,
     part,
 )
-from burnbook.backend.compiled.runtime.simd import LANES, load, store
+from burnbook.backend.compiled.runtime.simd import LANES, load, rectify, store
 
 
-@counting_part
-def rearranged_weights(weight):
-    """[4, o / SUMS, taps, SUMS]: what the four products take of a kernel's rows."""
+@part
+def lay_pairs(weight, w):
+    """w[m, o / SUMS, tap, o % SUMS]: what the four products take of a kernel's rows."""
     filters, channels, _, columns = weight.shape
-    found = np.empty((4, filters // SUMS, channels * columns, SUMS), f32)
     for block in range(filters // SUMS):
         for i in range(SUMS):
             for c in range(channels):
@@ -46,10 +47,9 @@ def rearranged_weights(weight):
                         weight[o, c, 1, b],
                         weight[o, c, 2, b],
                     )
-                    found[0, block, k, i], found[3, block, k, i] = g0, g2
-                    found[1, block, k, i] = (g0 + g1 + g2) * f32(0.5)
-                    found[2, block, k, i] = (g0 - g1 + g2) * f32(0.5)
-    return found
+                    w[0, block, k, i], w[3, block, k, i] = g0, g2
+                    w[1, block, k, i] = (g0 + g1 + g2) * f32(0.5)
+                    w[2, block, k, i] = (g0 - g1 + g2) * f32(0.5)
 
 
 @part
@@ -75,8 +75,11 @@ def mix_inputs(v, mixed, x, at, plane, width, planes, pairs):
 
 
 @part
-def mix_sums(out, to, high, n, t, reach, width, rows, count):
-    """Two rows of n outputs of every pair, but for the last if `rows` is odd."""
+def mix_sums(out, to, high, n, t, reach, width, rows, count, positive):
+    """Two rows of n outputs of every pair, but for the last if `rows` is odd.
+
+    positive: what is below zero becomes zero.
+    """
     apart, last = SUMS * reach, n - LANES
     for k in range(count):
         for r in range(rows):
@@ -85,38 +88,44 @@ def mix_sums(out, to, high, n, t, reach, width, rows, count):
                 j = min(j, last)
                 p, q = k * reach + (r // 2) * width + j, to + (k * high + r) * n + j
                 m1, m2 = load(t, p + apart), load(t, p + 2 * apart)
-                if r % 2:
-                    store(out, q, m1 - m2 + load(t, p + 3 * apart))
-                else:
-                    store(out, q, load(t, p) + m1 + m2)
+                odd = r % 2
+                y = m1 - m2 + load(t, p + 3 * apart) if odd else load(t, p) + m1 + m2
+                store(out, q, rectify(y) if positive else y)
                 j += LANES
 
 
 @counting_part
-def correlate_pairs(x, weight, bias, out, how, start, stop):
-    """What `conv.correlate` does, for kernels of three rows side by side.
+def places_of(channels, columns, plane, right):
+    """Where each tap of a row of a kernel reads."""
+    places = np.empty(channels * columns, np.int64)
+    for c in range(channels):
+        for b in range(columns):
+            places[c * columns + b] = c * plane + b * right
+    return places
+
+
+@counting_part
+def correlate_pairs(x, w, begin, out, how, finish, start, stop):
+    """What `conv.correlate_laid` does, for kernels of three rows side by side.
 
     Rows of output must have SIDE numbers or more.
     """
-    top, left, _, right, groups, rows = how
+    top, left, _, right, groups, rows, _, columns = how
     c_all, height, width = x.shape[1:]
-    o_all, h, n = out.shape[1:]
-    filters, c_each, _, columns = weight.shape
-    o_each = filters // groups
+    h, n = stops_of(x, how)
+    is_relu = finish[0] == RELU
+    filters, c_each = w.shape[1] * SUMS, w.shape[2] // columns
+    o_each, o_all = filters // groups, groups * rows
     padded = width + 2 * left
     pairs = (h + 1) // 2
     some = min(max((REACH - n) // padded + 1, 1), pairs)  # pairs at a time
+    some = lines_at_once(2 * some, 2, finish) // 2
     plane, mixed = (2 * pairs + 2) * padded, some * padded
     planes = np.zeros(c_all * plane, f32)
     v = np.zeros(4 * c_all * mixed + 2 * LANES + columns * right, f32)
     t = np.empty(4 * SUMS * whole_steps(mixed), f32)
-    places = np.empty(c_each * columns, np.int64)
-    for c in range(c_each):
-        for b in range(columns):
-            places[c * columns + b] = c * mixed + b * right
-    w = rearranged_weights(weight)
-    begin = np.zeros((4, filters // SUMS, SUMS), f32)
-    begin[1] = bias.reshape(filters // SUMS, SUMS)
+    held = np.empty((SUMS + 1) * 2 * some * n if finish[1] else 0, f32)
+    places = places_of(c_each, columns, mixed, right)
     from_x, to_out = x.reshape(x.size), out.reshape(out.size)
     skips, strides = (plane, padded), (height * width, width)
     for i in range(start, stop):
@@ -132,7 +141,18 @@ def correlate_pairs(x, weight, bias, out, how, start, stop):
             for block in range(filters // SUMS):
                 group, first = divmod(block * SUMS, o_each)
                 at = group * c_each * mixed
-                shifted_sums(v, at, c_all * mixed, places, w, begin, block, t, reach)
+                shifted_sums(
+                    v, at, c_all * mixed, places, w, begin, block, t, reach, False
+                )
                 o = i * o_all + group * rows + first
-                to, kept = (o * h + 2 * pair) * n, min(SUMS, rows - first)
-                mix_sums(to_out, to, h, n, t, reach, padded, lines, kept)
+                kept = min(SUMS, rows - first)
+                lines_here, planes_here = (2 * pair, lines, n), (kept, h)
+                if finish[1]:
+                    mix_sums(held, 0, lines, n, t, reach, padded, lines, kept, is_relu)
+                    sums, to, apart = held, 0, lines * n
+                else:
+                    sums, to, apart = to_out, (o * h + 2 * pair) * n, h * n
+                    mix_sums(to_out, to, h, n, t, reach, padded, lines, kept, is_relu)
+                finish_planes(
+                    sums, to, apart, lines_here, to_out, o, planes_here, finish
+                )

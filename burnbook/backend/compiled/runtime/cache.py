@@ -195,6 +195,14 @@ def _processor() -> str:
     return " ".join(sorted({line for line in lines if line.startswith(told)}))
 
 
+def has_avx512() -> bool:
+    """Whether kernels are compiled for a processor with AVX-512."""
+    chosen = os.environ.get("NUMBA_CPU_FEATURES", "")
+    if "-avx512f" in chosen.replace(" ", "").split(","):
+        return False
+    return "avx512f" in f"{_processor()} {chosen}"
+
+
 def _code() -> str:
     """Numba compiles again when a file has changed; so do we look at the files."""
     stamps = [(f.name, f.stat().st_mtime, f.stat().st_size) for f in _files()]

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from burnbook.backend.compiled.runtime.jit import (
+    HELD,
     LANES,
     cgutils,
     f32,
@@ -48,7 +49,26 @@ def make_high_tile(typing, a, a_row, a_col, panel, depth, c, c_row, more):
 def _build_tile(
     rows: int, context: Any, builder: Any, signature: Any, args: Any
 ) -> Any:
-    """The same as a program for LLVM."""
+    """The same as a program for LLVM: all sums, or at a time what registers hold."""
+    if 2 * rows * WIDTH // LANES <= HELD:
+        blocks = [(range(rows), range(0, WIDTH, LANES))]
+    else:
+        starts = [(i, j) for i in range(0, rows, ROWS) for j in range(0, WIDTH, LANES)]
+        blocks = [(range(i, i + ROWS), range(j, j + 1)) for i, j in starts]
+    for numbers, columns in blocks:
+        _build_block(numbers, columns, context, builder, signature, args)
+    return context.get_dummy_value()
+
+
+def _build_block(
+    numbers: range,
+    columns: range,
+    context: Any,
+    builder: Any,
+    signature: Any,
+    args: Any,
+) -> None:
+    """The sums of some rows, and of LANES columns from each of `columns` on."""
     a, panel, c = (
         context.make_array(signature.args[i])(context, builder, args[i]).data
         for i in (0, 3, 5)
@@ -63,36 +83,32 @@ def _build_tile(
         return builder.gep(place, [builder.mul(step, times)])
 
     def registers(line: Any) -> list[Any]:
-        places = [builder.gep(line, [number(j)]) for j in range(0, WIDTH, LANES)]
+        places = [builder.gep(line, [number(j)]) for j in columns]
         return [builder.bitcast(place, vector.as_pointer()) for place in places]
 
-    def line_by_line(place: Any, step: Any) -> list[Any]:
-        lines = [shifted(place, step, number(i)) for i in range(rows)]
-        return [place for line in lines for place in registers(line)]
-
-    sums = [cgutils.alloca_once(builder, vector) for _ in range(rows * WIDTH // LANES)]
-    results = line_by_line(c, c_row)
+    lines = [shifted(c, c_row, number(i)) for i in numbers]
+    results = [place for line in lines for place in registers(line)]
+    sums = [cgutils.alloca_once(builder, vector) for _ in results]
     for total in sums:
         builder.store(ir.Constant(vector, None), total)
     with builder.if_then(more):
         for total, place in zip(sums, results, strict=True):
             builder.store(builder.load(place, align=4), total)
-    lines = [shifted(a, a_row, number(i)) for i in range(rows)]
+    lines = [shifted(a, a_row, number(i)) for i in numbers]
     with cgutils.for_range(builder, depth) as loop:
         line = shifted(panel, number(WIDTH), loop.index)
         right = [builder.load(place, align=4) for place in registers(line)]
-        for i in range(rows):
-            left = builder.load(shifted(lines[i], a_col, loop.index))
+        for i, start in enumerate(lines):
+            left = builder.load(shifted(start, a_col, loop.index))
             left = builder.insert_element(nothing, left, ir.IntType(32)(0))
             left = builder.shuffle_vector(left, nothing, first)
             for j, other in enumerate(right):
                 total = sums[i * len(right) + j]
                 product = builder.fmul(left, other, flags=["contract"])
-                more = builder.fadd(builder.load(total), product, flags=["contract"])
-                builder.store(more, total)
+                added = builder.fadd(builder.load(total), product, flags=["contract"])
+                builder.store(added, total)
     for total, place in zip(sums, results, strict=True):
         builder.store(builder.load(total), place, align=4)
-    return context.get_dummy_value()
 
 
 @part

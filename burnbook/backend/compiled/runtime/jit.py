@@ -25,6 +25,9 @@ from burnbook.core.errors import DataError
 
 f32 = np.float32
 LANES = 16  # floats of a vector register
+# How many such vectors a processor holds at once; without AVX-512, a vector takes two
+# registers or four, and sums that do not fit are written to memory at every step.
+HELD = 32 if cache.has_avx512() else 8
 
 FLAGS: dict[str, Any] = {
     "nogil": True,

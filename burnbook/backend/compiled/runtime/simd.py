@@ -77,6 +77,34 @@ def repeat(typing, array, at):
 
 
 @intrinsic
+def larger(typing, a, b):
+    """The larger of two numbers each; NaN where one of them is."""
+
+    def build(context, builder, signature, args):
+        kind = ir.FunctionType(vectors.FLOATS, (vectors.FLOATS, vectors.FLOATS))
+        name = f"llvm.maximum.v{LANES}f32"
+        maximum = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(maximum, args)
+
+    return vectors.sixteen(vectors.sixteen, vectors.sixteen), build
+
+
+@intrinsic
+def rectify(typing, value):
+    """What is below zero becomes zero; NaN stays.
+
+    Not for numbers that go back to where they came from: LLVM would write some and skip
+    the others, which AMD's processors do one by one.
+    """
+
+    def build(context, builder, signature, args):
+        zero = ir.Constant(vectors.FLOATS, [0.0] * LANES)
+        return builder.select(builder.fcmp_ordered("<", args[0], zero), zero, args[0])
+
+    return vectors.sixteen(vectors.sixteen), build
+
+
+@intrinsic
 def total(typing, value):
     """The sum of the vectors.sixteen, in whatever order is quickest."""
 

@@ -1,0 +1,141 @@
+"""A captured training step as a plan, with the state in its place from step to step."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.numpy import Numpy
+from burnbook.core.errors import BackendError
+from burnbook.program.compiler.fusion import RULES
+from burnbook.program.compiler.passes import Lowered, lower_steps
+from burnbook.program.compiler.plan import Part, Plan
+from burnbook.program.program import Program
+from burnbook.program.training import LR, Training, TrainingState
+from burnbook.program.trees import lowest
+from burnbook.program.values import Value
+
+MOST_PLANS = 4  # of batch sizes
+
+
+class CompiledTraining:
+    """A training step that was captured, compiled: `step` changes the state it holds.
+
+    Parameters, running statistics and what the optimizer remembers stand where the plan
+    reads them, and are written over; `state` gives a copy, as `Training.step` takes it.
+    For one thread at a time.
+
+    Example:
+        >>> from burnbook.backend import Autodiff
+        >>> from burnbook.nn import LinearConfig
+        >>> from burnbook.optim import AdamConfig
+        >>> from burnbook.program import capture_training
+        >>> from burnbook.tensor import Tensor
+        >>> device = Autodiff(Numpy())
+        >>> model, x = LinearConfig(2, 1).init(device), Tensor.ones([4, 2], device)
+        >>> def loss(model, x):
+        ...     return model.forward(x).square().mean()
+        >>> training = capture_training(model, loss, AdamConfig().init(), x)
+        >>> compiled = CompiledTraining(training)
+        >>> losses = [compiled.step(0.1, x).into_scalar() for _ in range(60)]
+        >>> losses[-1] < losses[0] * 0.01
+        True
+    """
+
+    def __init__(self, training: Training, state: TrainingState | None = None):
+        self.training = training
+        self.program: Program = training.program
+        if not isinstance(self.program.backend, Numpy):
+            what = f"{self.program.backend!r} has no plans"
+            raise BackendError("CompiledTraining", what, cure="training.step")
+        self._state = training.start if state is None else state
+        self._held: dict[Value, Any] = {}
+        self._numbers: dict[str, float] = {}
+        self._lowered: Lowered | None = None
+        self._plans: dict[Any, Plan] = {}
+
+    def step(
+        self,
+        lr: float,
+        *batch: Any,
+        keys: Iterable[tuple[int, int]] | None = None,
+    ) -> Any:
+        """One step with a learning rate: gives what the captured function gave.
+
+        batch: as the examples. keys: of random numbers, else the next of the device.
+        """
+        if not self._held:
+            if not self.training.knows(self._state):
+                made = self.training.step(self._state, lr, *batch, keys=keys)
+                self._state, result = made
+                return result
+            self._hold(self._state)
+        program = self.program
+        given = [] if program.takes is None else program.takes(batch, {})
+        arrays = [lowest(tensor.value) for tensor in given]
+        numbers = {**self._numbers, LR: lr}
+        draw = program.backend.next_key
+        drawn = [draw() for _ in program.keys] if keys is None else list(keys)
+        out = self._plan_of(arrays).run(arrays, drawn, numbers)
+        following = {
+            name: formula(numbers)
+            for name, formula in program.numbers.items()
+            if formula is not None
+        }
+        self._numbers = {**self._numbers, **following}
+        assert program.gives is not None  # capture_training has made it
+        made = self.training.template.tensors(program.results, out)
+        result, _, _ = program.gives(made)
+        return result
+
+    @property
+    def state(self) -> TrainingState:
+        """The state after the last step, which later steps leave alone."""
+        if not self._held:
+            return self._state
+        values: Mapping[str, Any] = {
+            **self._state.values,
+            **{value.name: array.copy() for value, array in self._held.items()},
+        }
+        return TrainingState(values, dict(self._numbers))
+
+    def _hold(self, state: TrainingState) -> None:
+        """Copy a state to where the plans work on it."""
+        inputs = [v for v in self.program.inputs if v.name in state.values]
+        self._held = {v: np.array(state.values[v.name], order="C") for v in inputs}
+        self._numbers = dict(state.numbers)
+
+    def _plan_of(self, arrays: list[Any]) -> Plan:
+        """The plan for a batch of these shapes."""
+        shapes = tuple([array.shape for array in arrays])
+        found = self._plans.get(shapes)
+        if found is None:
+            program = self.program
+            held = self._held
+            n = program.batch_size(*shapes, *[array.shape for array in held.values()])
+            if self._lowered is None:
+                self._lowered = lower_steps(
+                    program.steps,
+                    program.outputs,
+                    program.constants,
+                    program.backend,
+                    RULES,
+                )
+            what = Part(
+                tuple([v for v in program.inputs if v not in held]),
+                self._lowered.steps,
+                program.results,
+                self._lowered.constants,
+                program.keys,
+                held,
+                program.updates,
+            )
+            while len(self._plans) >= MOST_PLANS:
+                self._plans.pop(next(iter(self._plans)))
+            backend = program.backend
+            found = Plan(what, n, backend, bool(backend.kernels))
+            self._plans[shapes] = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"CompiledTraining({self.program.name}, {len(self.program.steps)} steps)"

@@ -1,0 +1,221 @@
+"""A program that runs as a plan: one for each batch size, made when it first comes."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.backend.numpy import Numpy
+from burnbook.core.dtypes import kind_of
+from burnbook.core.errors import ArgumentError
+from burnbook.core.formulas import Formula
+from burnbook.program.compiler import kernels as kernels, patterns as patterns
+from burnbook.program.compiler.fusion import RULES, FusedOp, FusionRule
+from burnbook.program.compiler.passes import Lowered, Source, lower
+from burnbook.program.compiler.plan import Part, Plan
+from burnbook.program.sizes import Dim, at, mapped
+from burnbook.program.trees import Place
+from burnbook.program.values import Value
+from burnbook.tensor import Tensor
+
+MOST_PLANS = 8  # of batch sizes; the one that was not used for longest is given up
+MOST_SPARE = 4  # plans of one batch size that wait for the next call
+
+
+class CompiledProgram:
+    """A program as a plan of bound kernels; called like the program.
+
+    A plan belongs to one batch size and one call at a time. The first call with another
+    batch size makes one; of the last few sizes they are kept. Calls from several
+    threads at once each have a plan of their own. Results are new arrays, which no
+    later call touches.
+
+    Where there is no plan (another backend than `Numpy`, or an empty batch), the fused
+    steps run one by one.
+
+    Example:
+        >>> from burnbook.program import capture
+        >>> program = capture(lambda x: (x * 2.0).exp(), Tensor.ones([3, 2]))
+        >>> compiled = program.compile()
+        >>> compiled(Tensor.zeros([1, 2]))
+        Tensor Float [1, 2] on Numpy()  mean 1  std 0  min 1  max 1
+    """
+
+    def __init__(
+        self,
+        program: Source,
+        backend: Backend | None = None,
+        rules: Sequence[FusionRule] | None = None,
+    ):
+        self.program = program
+        self.backend = program.backend if backend is None else _plain(backend)
+        self.lowered: Lowered = lower(program, RULES if rules is None else rules)
+        self._kinds = [kind_of(value.dtype) for value in program.inputs]
+        self._tensors = [Tensor] * len(program.inputs)
+        tree = getattr(program.gives, "tree", None)
+        self._is_one = program.results == 1 and (
+            program.gives is None or type(tree) is Place
+        )
+        results = program.outputs[: program.results]
+        self._made_kinds = [kind_of(value.dtype) for value in results]
+        self._plans: OrderedDict[Any, list[Plan]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, *tensors: Any, **named: Any) -> Any:
+        """Run on tensors: the arguments and the result of what was captured."""
+        given: Sequence[Tensor] = tensors
+        if named or [type(t) for t in tensors] != self._tensors:
+            takes = self.program.takes
+            given = tensors if takes is None else takes(tensors, named)
+        arrays: list[Any] = []
+        for kind, tensor in zip(self._kinds, given, strict=True):
+            if tensor.kind is not kind:
+                raise self._another_kind(given)
+            arrays.append(tensor.value)
+        backend = given[0].backend if given else self.backend
+        made = tuple(
+            [
+                Tensor(array, kind, backend, array.ndim)
+                for kind, array in zip(
+                    self._made_kinds, self.run(*arrays), strict=False
+                )
+            ]
+        )
+        if self._is_one:
+            return made[0]
+        return made if self.program.gives is None else self.program.gives(made)
+
+    def _another_kind(self, given: Sequence[Tensor]) -> ArgumentError:
+        """The error for a tensor of another kind than the program was captured with."""
+        for value, tensor in zip(self.program.inputs, given, strict=True):
+            if tensor.kind is not kind_of(value.dtype):
+                what = f"{value.name} is {tensor.kind.__name__}"
+                return ArgumentError(
+                    self.program.name, what, [("made for", str(value))]
+                )
+        raise AssertionError("no tensor is of another kind")
+
+    def run(
+        self,
+        *inputs: Any,
+        keys: Iterable[tuple[int, int]] | None = None,
+        numbers: Mapping[str, float] | None = None,
+    ) -> tuple[Any, ...]:
+        """Run on raw arrays: the arrays of the outputs, as `Program.run` gives them."""
+        shapes = tuple([array.shape for array in inputs])
+        with self._lock:
+            spare = self._plans.get(shapes)
+            if spare is not None:
+                self._plans.move_to_end(shapes)
+            plan = spare.pop() if spare else None
+        if plan is None:
+            n = self.program.batch_size(*shapes)
+            if not isinstance(self.backend, Numpy) or 0 in [
+                len(s) and s[0] for s in shapes
+            ]:
+                return self._one_by_one(n, inputs, keys, numbers or {})
+            plan = self.plan_for(n)
+        drawn: Any = ()
+        if self.program.keys:
+            draw = self.backend.next_key
+            drawn = [draw() for _ in self.program.keys] if keys is None else list(keys)
+        out = plan.run(inputs, drawn, numbers)
+        with self._lock:
+            spare = self._plans.setdefault(shapes, [])
+            if len(spare) < MOST_SPARE:
+                spare.append(plan)
+            while len(self._plans) > MOST_PLANS:
+                self._plans.popitem(last=False)
+        return tuple(out)
+
+    def plan_for(self, n: int | None) -> Plan:
+        """A new plan for a batch of n."""
+        what = Part(
+            self.program.inputs,
+            self.lowered.steps,
+            self.program.outputs,
+            self.lowered.constants,
+            self.program.keys,
+        )
+        return Plan(what, n, self.backend, bool(getattr(self.backend, "kernels", None)))
+
+    def _one_by_one(
+        self,
+        n: int | None,
+        inputs: Sequence[Any],
+        keys: Any,
+        numbers: Mapping[str, float],
+    ) -> tuple[Any, ...]:
+        """The fused steps as calls of their ops, on any backend."""
+        backend = self.backend
+        held: dict[Value, Any] = dict(self.lowered.constants)
+        held.update(zip(self.program.inputs, inputs, strict=True))
+        given = iter(keys or ())
+        for value in self.program.keys:
+            held[value] = backend.next_key() if keys is None else next(given)
+
+        def put(leaf: Any) -> Any:
+            if type(leaf) is Value:
+                return held[leaf]
+            if type(leaf) is Formula:
+                return leaf(numbers)
+            return at(leaf, n) if type(leaf) is Dim else leaf
+
+        for step in self.lowered.steps:
+            out = backend.run(
+                step.op, mapped(step.inputs, put), mapped(step.attrs, put)
+            )
+            outs = out if step.is_tuple else (out,)
+            held.update(
+                (v, a) for v, a in zip(step.outputs, outs, strict=True) if v is not None
+            )
+        return tuple([held[value] for value in self.program.outputs])
+
+    def explain(self, n: int | None = 1) -> str:
+        """What runs for a batch of n: regions, fused steps, and memory.
+
+        Example:
+            >>> from burnbook.program import capture
+            >>> program = capture(lambda x: (x * 2.0).exp(), Tensor.ones([3, 2]))
+            >>> print(program.compile().explain(3))
+            <lambda> for n = 3: 2 steps in 2 calls
+              1  mul [3, 2]  in place
+              2  exp [3, 2]  in place
+            memory: 64 bytes planned, 48 bytes one by one
+        """
+        plan = self.plan_for(n)
+        return _listing(self.program.name, plan, self.lowered)
+
+    def __repr__(self) -> str:
+        count, before = len(self.lowered.steps), len(self.program.steps)
+        return f"CompiledProgram({self.program.name}, {before} steps as {count})"
+
+
+def _plain(backend: Backend) -> Backend:
+    """The backend below all decorators."""
+    while backend.inner is not backend:
+        backend = backend.inner
+    return backend
+
+
+def _listing(name: str, plan: Plan, lowered: Lowered) -> str:
+    rows: list[str] = []
+    steps = plan.what.steps
+    region_of = {i: r for r in plan.regions for i in r.numbers}
+    for i, step in enumerate(steps):
+        shape = ", ".join(str(size) for size in step.out.shape_at(plan.n))
+        what = (
+            " → ".join(step.op.chain) if isinstance(step.op, FusedOp) else step.op.name
+        )
+        how = "view" if i in plan.views else plan.bounds[i].how
+        row = f"{i + 1:>3}  {what} [{shape}]  {how}"
+        region = region_of.get(i)
+        if region is not None and region.in_turns and i == region.numbers[0]:
+            row += f", in turns with the next {len(region.numbers) - 1}"
+        rows.append(row)
+    calls = len(plan.calls)
+    head = f"{name} for n = {plan.n}: {len(steps)} step{'s' * (len(steps) != 1)}"
+    head += f" in {calls} call{'s' * (calls != 1)}"
+    rest = f"memory: {plan.bytes} bytes planned, {plan.eager_bytes} bytes one by one"
+    return "\n".join([head, *rows, rest])

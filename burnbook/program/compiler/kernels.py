@@ -1,0 +1,381 @@
+"""Steps bound to compiled kernels, with weights laid out as they want them.
+
+Only families of kernels that are ready are used; everything else runs as in bound.py.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled import load, usable
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.numpy import Numpy
+from burnbook.backend.products import dot, dot_plus
+from burnbook.core.formulas import Formula
+from burnbook.program.compiler.bound import (
+    Bound,
+    Call,
+    binder,
+    by_sample,
+    product,
+    rows_of,
+)
+from burnbook.program.compiler.patterns import ACTIVATIONS, POOLS, pool_attrs, window_of
+
+F32 = np.dtype(np.float32)
+ALONE = 1 << 16  # products that BLAS computes by itself
+RATE = 25.0  # products and sums of a convolution in a nanosecond
+KINDS: dict[str, str] = {"max_pool2d": "largest", "max_pool": "largest"}
+
+
+def is_ready(call: Call, family: str) -> bool:
+    """Whether a family of compiled kernels may be used for a call."""
+    backend = call.backend
+    if not call.is_compiled or not isinstance(backend, Numpy) or not backend.kernels:
+        return False
+    if backend.compiled or family in usable():
+        load(family)
+        return True
+    return False
+
+
+def plain(*arrays: Any) -> bool:
+    """Whether arrays are of float32, each in one piece."""
+    return all(
+        type(a) is np.ndarray and a.dtype == F32 and a.flags.c_contiguous
+        for a in arrays
+    )
+
+
+@binder("conv2d", "conv_block")
+def bind_conv(call: Call) -> Bound | None:
+    """A convolution with what follows it, some images at a time."""
+    x, weight, *rest = call.values
+    bias, out, attrs = (rest[0] if rest else None), call.out, call.attrs
+    per_sum = weight[0].size
+    chain = attrs.get("chain", ("conv2d",))
+    stops = stops_of(call)
+    macs = len(x) * len(weight) * math.prod(stops) * per_sum
+    cost = macs / RATE + 1000 * len(chain)
+    if not is_ready(call, "conv") or not plain(x, weight, out):
+        return None  # the plain code shares its own blocks out
+    if not all(call.fixed[1:]):
+        return _with_new_weights(call, stops, cost)
+    from burnbook.backend.compiled import conv
+
+    stride, groups = tuple(attrs["stride"]), attrs["groups"]
+    dilation, padding = tuple(attrs["dilation"]), tuple(attrs["padding"])
+    activation, pool = followers(call, stops)
+    if x.size and conv.in_blocks(x, weight, stops, stride, dilation, groups):
+        part = _in_blocks(call, bias, stops, activation, pool)
+    elif conv.served(x, weight, stride):
+        from burnbook.backend.compiled import finish
+
+        taps = weight.shape[2:]
+        how = (*padding, *dilation, groups, len(weight) // groups, *taps)
+        how = tuple([int(number) for number in how])
+        laid = conv.laid_weights(weight, bias, stops[1], how)
+        kind = None if pool is None else pool[0]
+        window = (1, 1) if pool is None else pool[1]
+        end = (finish.ACTIVATIONS[activation], finish.POOLS[kind], *window)
+        part = partial(conv.correlate_laid, x, *laid, out, how, end)
+    else:
+        return by_sample(call, 2 * cost)
+    run = partial(part, 0, len(x))
+    return Bound(run, len(x), part, cost, "compiled", (0,))
+
+
+def _with_new_weights(call: Call, stops: tuple[int, int], cost: float) -> Bound | None:
+    """A convolution whose weights are others in each run, as in training."""
+    from burnbook.backend.compiled import conv, conv_blocked
+
+    (x, weight, *rest), attrs = call.values, call.attrs
+    stride, dilation = tuple(attrs["stride"]), tuple(attrs["dilation"])
+    groups = attrs["groups"]
+    if "chain" in attrs or not x.size:
+        return None
+    if not conv.in_blocks(x, weight, stops, stride, dilation, groups):
+        return None
+    sizes = zip(
+        *(x.shape[2:], weight.shape[2:], stride, attrs["padding"], dilation),
+        strict=True,
+    )
+    sizes = conv.with_stops(sizes, stops)
+    bias = rest[0] if rest else None
+    run = partial(conv_blocked.blocked_conv2d, x, weight, bias, sizes, call.out)
+    return Bound(run, cost=cost, how="compiled")
+
+
+def stops_of(call: Call) -> tuple[int, int]:
+    """The size of an image that a convolution gives, before it is pooled."""
+    from burnbook.ops.conv.windows import output_size
+
+    x, weight, attrs = call.values[0], call.values[1], call.attrs
+    sizes = zip(
+        *(x.shape[2:], weight.shape[2:]),
+        *(attrs[name] for name in ("stride", "padding", "dilation")),
+        strict=True,
+    )
+    down, right = [output_size(*size) for size in sizes]
+    return down, right
+
+
+def followers(
+    call: Call, stops: tuple[int, int]
+) -> tuple[str | None, tuple[str, tuple[int, int]] | None]:
+    """The activation and the pool that follow a convolution, as kernels name them."""
+    chain = call.attrs.get("chain", ())
+    activation = next((name for name in chain if name in ACTIVATIONS), None)
+    name = next((name for name in chain if name in POOLS), None)
+    if name is None:
+        return activation, None
+    names = ("stride", "padding", "dilation", "groups", "chain")
+    given = {k: v for k, v in call.attrs.items() if k not in names}
+    window = window_of(name, pool_attrs(name, given), stops, call.out.shape[2:])
+    if window is None:
+        raise AssertionError(f"{name} was fused with windows that overlap")
+    return activation, (KINDS.get(name, "average"), window)
+
+
+def _in_blocks(
+    call: Call,
+    bias: Any,
+    stops: tuple[int, int],
+    activation: str | None,
+    pool: tuple[str, tuple[int, int]] | None,
+) -> Callable[[int, int], Any]:
+    """A convolution with many channels; what it is pooled from is made in between."""
+    from burnbook.backend.compiled import conv, conv_blocked, finish
+
+    (x, weight), out, attrs = call.values[:2], call.out, call.attrs
+    names = ("stride", "padding", "dilation")
+    sizes = zip(x.shape[2:], weight.shape[2:], *(attrs[n] for n in names), strict=True)
+    sizes = conv.with_stops(sizes, stops)
+    filters, channels = weight.shape[:2]
+    lanes = conv_blocked.LANES
+    offsets = np.zeros(-(-filters // lanes) * lanes, F32)
+    if bias is not None:
+        offsets[:filters] = bias
+    many = conv_blocked.images_at_a_time(len(x), math.prod(stops))
+    side = conv_blocked.forward_side
+    where = conv_blocked.plan_of(side, sizes, stops, channels, many)
+    laid = conv_blocked.laid_weights(weight)
+    which = finish.ACTIVATIONS[activation]
+    if pool is None:
+        args = (x, laid, offsets, out, *where, which)
+        return partial(conv_blocked.correlate_images, *args)
+    kind, (rows, columns) = pool
+
+    def part(start: int, stop: int) -> None:
+        between = empty((stop - start, filters, *stops))
+        args = (x[start:stop], laid, offsets, between, *where, which)
+        conv_blocked.correlate_images(*args, 0, stop - start)
+        pool_images(kind, between, out[start:stop], rows, columns)
+
+    return part
+
+
+def pool_images(kind: str, x: Any, out: Any, rows: int, columns: int) -> None:
+    """Pool images whose windows lie side by side."""
+    from burnbook.backend.compiled import max_pool, pool
+
+    planes, to = x.reshape(-1, *x.shape[2:]), out.reshape(-1, *out.shape[2:])
+    if kind == "average":
+        pool.average_range(planes, to, rows, columns, 0, len(planes))
+        return
+    winner = np.empty(to.shape, np.int32)
+    sizes = (rows, columns, rows, columns, 0, 0, 1, 1)
+    max_pool.largest_range(planes, to, winner, sizes, 0, len(planes))
+
+
+@binder("linear", "linear_block")
+def bind_linear(call: Call) -> Bound | None:
+    """A linear layer: few rows are multiplied here, many by all threads."""
+    x, weight, *rest = call.values
+    bias = rest[0] if rest else None
+    if not is_ready(call, "linear") or not plain(x, weight, call.out) or x.ndim < 2:
+        return None
+    rows, out = rows_of(x), rows_of(call.out)
+    if rows is None or out is None or not rows.size:
+        return None
+    from burnbook.backend.compiled import linear
+
+    chain = call.attrs.get("chain", ())
+    act = activation_in_place(call, out, chain[1]) if len(chain) > 1 else None
+    if act is None and len(chain) > 1:
+        return None
+    cost = rows.size * weight.shape[1] / RATE
+    if len(rows) <= linear.MOST_ROWS and all(call.fixed[1:]):
+        return _few_rows(call, rows, out, chain[1] if len(chain) > 1 else None)
+    multiply = _product_and_bias(rows, weight, bias, out)
+    if act is None:
+        return Bound(multiply, cost=cost, how="compiled")
+
+    def run() -> None:
+        multiply()
+        act()
+
+    return Bound(run, cost=cost, how="compiled")
+
+
+def _product_and_bias(rows: Any, weight: Any, bias: Any, out: Any) -> Any:
+    """A function for out = rows · weight + bias: a large bias goes into the product."""
+    if bias is None:
+        return product(rows, weight, out)
+    if rows.size * weight.shape[1] <= ALONE:
+        multiply = product(rows, weight, out)
+
+        def small() -> None:
+            multiply()
+            np.add(out, bias, out)
+
+        return small
+
+    def large() -> None:
+        if dot_plus(rows, weight, bias, out) is None:
+            dot(rows, weight, out)
+            np.add(out, bias, out)
+
+    return large
+
+
+def _few_rows(call: Call, rows: Any, out: Any, activation: str | None) -> Bound | None:
+    """One row or two, by a weight that is laid out to be read in one stretch."""
+    from burnbook.backend.compiled import finish, linear
+
+    if activation is not None and activation not in finish.ACTIVATIONS:
+        return None
+    weight, *rest = call.values[1:]
+    panels, line = linear.laid_panels(weight, rest[0] if rest else None)
+    which = finish.ACTIVATIONS[activation]
+    wide = out
+    if line.size != out.shape[1]:
+        wide = np.empty((len(out), line.size), F32)
+    work = partial(linear.multiply_panels, rows, panels, line, wide, which)
+    run = partial(work, 0, len(panels))
+    if wide is not out:
+        found = wide[:, : out.shape[1]]
+
+        def cut() -> None:
+            work(0, len(panels))
+            out[...] = found
+
+        run = cut
+    cost = rows.size * weight.shape[1] / RATE
+    return Bound(run, cost=cost, how="compiled")
+
+
+def activation_in_place(call: Call, out: Any, name: str) -> Callable[[], Any] | None:
+    """A function that activates numbers where they stand."""
+    flat = out.reshape(-1)
+    if name == "relu":
+        zeros = np.zeros(flat.size, F32)
+        return partial(np.maximum, flat, zeros, out=flat)
+    if name == "tanh":
+        return partial(np.tanh, flat, out=flat)
+    if not is_ready(call, "activation"):
+        return None
+    from burnbook.backend.compiled import finish
+
+    which = finish.ACTIVATIONS[name]
+    return partial(finish.activate_some, flat, which, 0, flat.size)
+
+
+@binder("softmax", "log_softmax")
+def bind_softmax(call: Call) -> Bound | None:
+    """Rows of scores."""
+    (x,), out, dim = call.values, call.out, call.attrs["dim"]
+    if not is_ready(call, "softmax") or not plain(x, out) or not x.size:
+        return None
+    if dim not in (-1, x.ndim - 1):
+        return None
+    from burnbook.backend.compiled import softmax
+
+    is_log = call.step.op.name == "log_softmax"
+    code = softmax.log_rows if is_log else softmax.softmax_rows
+    rows, to = rows_of(x), rows_of(out)
+    part = partial(code, rows, to)
+    run = partial(part, 0, len(to))
+    return Bound(run, len(to), part, x.size / 1.0, "compiled", (0,))
+
+
+@binder("gelu", "silu", "mish", "sigmoid", "log_sigmoid", "erf", "softplus", "elu")
+@binder("leaky_relu", "clamp", "sign")
+def bind_activation(call: Call) -> Bound | None:
+    """A function of each element."""
+    (x,), out, op = call.values, call.out, call.step.op
+    if not is_ready(call, "activation") or not plain(x, out) or not x.size:
+        return None
+    from burnbook.backend.compiled import activation
+
+    loops, code, names = activation.LOOPS[op]
+    numbers = activation.numbers_of(names, call.attrs)
+    flat, to = x.reshape(-1), out.reshape(-1)
+
+    def part(start: int, stop: int) -> None:
+        loops(code, flat, to, *numbers, start, stop)
+
+    run = partial(loops, code, flat, to, *numbers, 0, x.size)
+    return Bound(run, x.size, part, x.size * 0.8, "compiled", (0,))
+
+
+@binder("layer_norm")
+def bind_layer_norm(call: Call) -> Bound | None:
+    """Rows with mean 0 and variance 1, scaled and shifted."""
+    x, *rest = call.values
+    gamma, beta, *_ = (*rest, None, None)
+    out, *others = call.outs
+    if not is_ready(call, "norm") or not plain(x, out) or not all(call.fixed[1:]):
+        return None
+    from burnbook.backend.compiled import norm
+
+    if not norm.served(x, gamma, beta):
+        return None
+    rows, to = rows_of(x), rows_of(out)
+    lines = norm.line(gamma, x.shape[-1], 1), norm.line(beta, x.shape[-1], 0)
+    kept = [np.empty(len(rows), F32) if a is None else a.reshape(-1) for a in others]
+    if not plain(*kept):
+        return None
+    epsilon = norm.f32(call.attrs["epsilon"])
+    part = partial(norm.layer_rows, rows, *lines, to, *kept, epsilon)
+    run = partial(part, 0, len(rows))
+    return Bound(run, len(rows), part, x.size * 1.0, "compiled", (0,))
+
+
+@binder("adam_step")
+def bind_adam(call: Call) -> Bound | None:
+    """A step of Adam, over the parameter and what is remembered of its gradients."""
+    param, grad, m, v = call.values
+    if not is_ready(call, "optimizer_steps"):
+        return None
+    if any(out is None for out in call.outs) or not plain(*call.values, *call.outs):
+        return None
+    from burnbook.backend.compiled import optimizer_steps as kernels
+
+    none = np.empty(0, F32)
+    before = (*[a.reshape(-1) for a in (param, grad, m, v)], none)
+    after = (*[a.reshape(-1) for a in call.outs], none)
+    places = [a.ctypes.data for a in (*after[1:3], *before[2:4])]
+    reuse = places[:2] == places[2:]
+    attrs, given, size = call.attrs, call.given, param.size
+    is_large = size >= kernels.SERIAL
+
+    def run() -> None:
+        numbers = given.numbers
+        named = {k: f(numbers) if type(f) is Formula else f for k, f in attrs.items()}
+        time, lr = named["time"], named["lr"]
+        beta_1, beta_2 = named["beta_1"], named["beta_2"]
+        step, scale = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
+        rest = (named["epsilon"], named["penalty"], 1.0 - lr * named["decay"])
+        factors = (step, beta_1, beta_2, scale, *rest)
+        args = (before, after, factors, named["cautious"], reuse)
+        if is_large:
+            threads.run(kernels.adam_range, args, size, kernels.GRAIN)
+        else:
+            kernels.adam_range(*args, 0, size)
+
+    return Bound(run, cost=size * 1.0, how="compiled")

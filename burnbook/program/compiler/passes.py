@@ -1,0 +1,110 @@
+"""What is done to a program before it is planned: folding, fusing, leaving out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.core.formulas import Formula
+from burnbook.program.compiler.fusion import FusionRule, fused_steps
+from burnbook.program.sizes import Dim, mapped
+from burnbook.program.values import Step, Value
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program as the compiler is given it; the fields are those of `Program`.
+
+    results: how many of the outputs a call gives; the others are updates. batch_size:
+    the batch size of inputs of some shapes, or an error.
+    """
+
+    name: str
+    inputs: tuple[Value, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[Value, ...]
+    results: int
+    constants: Mapping[Value, Any]
+    backend: Backend
+    keys: tuple[Value, ...]
+    takes: Callable[..., Any] | None
+    gives: Callable[[tuple[Any, ...]], Any] | None
+    batch_size: Callable[..., int | None]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The steps that are left of a program, and its constants with those made of them.
+
+    folded: how many steps gave constants; unused: how many nobody wanted.
+    """
+
+    steps: tuple[Step, ...]
+    constants: Mapping[Value, Any]
+    folded: int
+    unused: int
+
+
+def lower(program: Source, rules: Sequence[FusionRule]) -> Lowered:
+    """Fold constants, leave out what no output needs, and fuse."""
+    given = (program.steps, program.outputs, program.constants, program.backend)
+    return lower_steps(*given, rules)
+
+
+def lower_steps(
+    steps: Sequence[Step],
+    outputs: Sequence[Value],
+    constants: Mapping[Value, Any],
+    backend: Backend,
+    rules: Sequence[FusionRule],
+) -> Lowered:
+    """The same for the parts of a program."""
+    left, known = folded(steps, constants, backend)
+    wanted = used_steps(left, outputs)
+    fused = fused_steps(wanted, outputs, rules)
+    counts = len(steps) - len(left), len(left) - len(wanted)
+    return Lowered(tuple(fused), known, *counts)
+
+
+def folded(
+    steps: Sequence[Step], given: Mapping[Value, Any], backend: Backend
+) -> tuple[list[Step], dict[Value, Any]]:
+    """The steps that need an input or the batch size, and the results of the others."""
+    constants: dict[Value, Any] = dict(given)
+    kept: list[Step] = []
+    for step in steps:
+        if not _is_fixed(step, constants):
+            kept.append(step)
+            continue
+
+        def put(leaf: Any) -> Any:
+            return constants[leaf] if type(leaf) is Value else leaf
+
+        found = backend.run(step.op, mapped(step.inputs, put), mapped(step.attrs, put))
+        results = found if step.is_tuple else (found,)
+        for value, array in zip(step.outputs, results, strict=True):
+            if value is not None:
+                constants[value] = array
+    return kept, constants
+
+
+def _is_fixed(step: Step, constants: Mapping[Value, Any]) -> bool:
+    """Whether a step gives the same in every run."""
+    leaves: list[Any] = []
+    mapped(step.inputs, leaves.append)
+    mapped(step.attrs, leaves.append)
+    return not any(
+        type(leaf) in (Dim, Formula) or (type(leaf) is Value and leaf not in constants)
+        for leaf in leaves
+    )
+
+
+def used_steps(steps: Sequence[Step], outputs: Iterable[Value]) -> list[Step]:
+    """The steps that some output needs."""
+    needed = set(outputs)
+    kept: list[Step] = []
+    for step in reversed(steps):
+        if needed.intersection(v for v in step.outputs if v is not None):
+            needed.update(step.values)
+            kept.append(step)
+    return kept[::-1]

@@ -1,0 +1,83 @@
+"""The chains that are fused wherever they occur.
+
+Each function is plain array code and the definition; a backend's own kernels compute
+the same in one pass (kernels.py).
+"""
+
+from typing import Any
+
+from burnbook.core.op import OPS
+from burnbook.program.compiler.fusion import attrs_of, fusion
+from burnbook.program.values import Step
+
+ACTIVATIONS = ("relu", "gelu", "silu", "sigmoid")
+POOLS = ("avg_pool2d", "avg_pool", "max_pool2d", "max_pool", "adaptive_avg_pool2d")
+
+
+def _side_by_side(steps: tuple[Step, ...]) -> bool:
+    """Whether a pool at the end has windows that lie side by side."""
+    last = steps[-1]
+    if last.op.name not in POOLS:
+        return True
+    before, after = steps[-2].out.shape[2:], last.out.shape[2:]
+    if not all(type(size) is int for size in (*before, *after)):
+        return False
+    return window_of(last.op.name, attrs_of(last), before, after) is not None
+
+
+def window_of(
+    name: str, attrs: dict[str, Any], before: Any, after: Any
+) -> tuple[int, int] | None:
+    """Rows and columns of the windows of a pool; None where they are not side by side.
+
+    before, after: the size of an image. attrs: of the pool.
+    """
+    if name == "adaptive_avg_pool2d":
+        if any(size % count for size, count in zip(before, after, strict=True)):
+            return None
+        return before[0] // after[0], before[1] // after[1]
+    kernel = tuple(attrs["kernel_size"])
+    stride, padding = tuple(attrs["stride"]), tuple(attrs["padding"])
+    apart = tuple(attrs.get("dilation", (1, 1)))
+    if stride != kernel or padding != (0, 0) or apart != (1, 1):
+        return None
+    if any(n // k != m for n, k, m in zip(before, kernel, after, strict=True)):
+        return None  # ceil_mode
+    return kernel[0], kernel[1]
+
+
+@fusion(f"conv2d {'|'.join(ACTIVATIONS)}? {'|'.join(POOLS)}?", when=_side_by_side)
+def conv_block(
+    xp: Any,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    *,
+    chain: tuple[str, ...],
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    **pool: Any,
+) -> Any:
+    """A convolution, an activation and pooling, image by image."""
+    sizes = {"stride": stride, "padding": padding, "dilation": dilation}
+    out = OPS["conv2d"](xp, x, weight, bias, groups=groups, **sizes)
+    for name in chain[1:]:
+        attrs = pool_attrs(name, pool) if name in POOLS else {}
+        out = OPS[name](xp, out, **attrs)
+    return out
+
+
+def pool_attrs(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a pool, by the names that its op has for them."""
+    prefix = f"{name}_"
+    return {key.removeprefix(prefix): value for key, value in given.items()}
+
+
+@fusion(f"linear {'|'.join((*ACTIVATIONS, 'tanh'))}")
+def linear_block(
+    xp: Any, x: Any, weight: Any, bias: Any = None, *, chain: tuple[str, ...]
+) -> Any:
+    """A linear layer and an activation."""
+    return OPS[chain[1]](xp, OPS["linear"](xp, x, weight, bias))

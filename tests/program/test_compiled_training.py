@@ -1,0 +1,156 @@
+"""Compiled training steps: as the captured ones, step for step."""
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.backend import Autodiff, Numpy
+from burnbook.core.rng import Stream, use_stream
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.module import Module
+from burnbook.nn.loss import CrossEntropyLossConfig
+from burnbook.optim import AdamConfig, AdamWConfig, MomentumConfig, SgdConfig
+from burnbook.program import capture_training
+from burnbook.program.compiled_training import CompiledTraining
+from burnbook.tensor import Tensor
+
+pytestmark = pytest.mark.usefixtures("every_kernel")
+DEVICE = Autodiff(Numpy())
+PLAIN = Autodiff(Numpy(compiled=False))
+
+
+def batch(size, device=DEVICE, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((size, 6)).astype(np.float32)
+    y = rng.integers(0, 3, size)
+    return Tensor.from_numpy(x, device), Tensor.from_numpy(y, device)
+
+
+def layers(device):
+    with use_stream(Stream(2)):
+        found = [nn.LinearConfig(6, 8).init(device), nn.LinearConfig(8, 3).init(device)]
+        for layer in found:
+            for _, param in layer.named_params():
+                param.val()
+    return found
+
+
+class Network(Module):
+    first: nn.Linear
+    second: nn.Linear
+
+    def forward(self, x):
+        return self.second.forward(self.first.forward(x).relu())
+
+
+def loss(model, x, y):
+    criterion = CrossEntropyLossConfig().init(x.device())
+    return criterion.forward(model.forward(x), y)
+
+
+OPTIMIZERS = {
+    "adam": AdamConfig(),
+    "adamw": AdamWConfig(),
+    "sgd": SgdConfig(),
+    "momentum": SgdConfig().with_momentum(MomentumConfig()),
+}
+
+
+def captured(device=DEVICE, optimizer="adam"):
+    model = Network(*layers(device))
+    return capture_training(
+        model, loss, OPTIMIZERS[optimizer].init(), *batch(4, device)
+    )
+
+
+@pytest.mark.parametrize("device", [DEVICE, PLAIN], ids=["compiled", "plain"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_steps_are_those_of_the_captured_step(device, optimizer):
+    training = captured(device, optimizer)
+    compiled, state = CompiledTraining(training), training.start
+    for number, size in enumerate((4, 4, 7, 4, 1)):
+        given = batch(size, device, seed=number)
+        state, wanted = training.step(state, 0.01, *given)
+        found = compiled.step(0.01, *given)
+        np.testing.assert_allclose(
+            np.asarray(found), np.asarray(wanted), rtol=1e-5, atol=1e-6
+        )
+    made = compiled.state
+    assert made.numbers == state.numbers
+    assert set(made.values) == set(state.values)
+    for name, array in state.values.items():
+        np.testing.assert_allclose(made.values[name], array, rtol=1e-4, atol=1e-6)
+
+
+def test_a_state_is_left_alone_by_later_steps():
+    compiled = CompiledTraining(captured())
+    for _ in range(3):
+        compiled.step(0.1, *batch(4))
+    state = compiled.state
+    before = {name: np.array(array) for name, array in state.values.items()}
+    compiled.step(0.1, *batch(4))
+    for name, array in before.items():
+        np.testing.assert_array_equal(state.values[name], array)
+
+
+def test_training_goes_on_from_a_state():
+    training = captured()
+    whole = CompiledTraining(training)
+    losses = [
+        float(whole.step(0.05, *batch(4, seed=i)).into_scalar()) for i in range(6)
+    ]
+    first = CompiledTraining(training)
+    for i in range(3):
+        first.step(0.05, *batch(4, seed=i))
+    second = CompiledTraining(training, first.state)
+    rest = [
+        float(second.step(0.05, *batch(4, seed=i)).into_scalar()) for i in (3, 4, 5)
+    ]
+    assert rest == losses[3:]
+
+
+def test_the_state_that_it_began_with_stays():
+    training = captured()
+    before = {name: np.array(a) for name, a in training.start.values.items()}
+    compiled = CompiledTraining(training)
+    for _ in range(3):
+        compiled.step(0.1, *batch(4))
+    for name, array in before.items():
+        np.testing.assert_array_equal(training.start.values[name], array)
+
+
+def test_results_are_not_touched_by_later_steps():
+    compiled = CompiledTraining(captured())
+    for _ in range(2):
+        compiled.step(0.1, *batch(4))
+    out = compiled.step(0.1, *batch(4))
+    before = np.array(out)
+    compiled.step(0.1, *batch(4, seed=9))
+    np.testing.assert_array_equal(np.asarray(out), before)
+
+
+def test_the_guides_network_learns_with_dropout_as_it_does_captured():
+    with use_stream(Stream(4)):
+        model = ModelConfig(10, 16).init(DEVICE)
+        for _, param in model.named_params():
+            param.val()
+    rng = np.random.default_rng(0)
+    x = Tensor.from_numpy(rng.standard_normal((6, 28, 28)).astype(np.float32), DEVICE)
+    y = Tensor.from_numpy(rng.integers(0, 10, 6), DEVICE)
+
+    def step(model, x, y):
+        return model.forward_classification(x, y).loss
+
+    training = capture_training(model, step, AdamConfig().init(), x, y)
+    compiled, state = CompiledTraining(training), training.start
+    for number in range(4):
+        keys = [(number, i) for i in range(len(training.program.keys))]
+        state, wanted = training.step(state, 1e-3, x, y, keys=keys)
+        found = compiled.step(1e-3, x, y, keys=keys)
+        np.testing.assert_allclose(
+            np.asarray(found), np.asarray(wanted), rtol=1e-4, atol=1e-6
+        )
+    for name, array in state.values.items():
+        np.testing.assert_allclose(
+            compiled.state.values[name], array, rtol=1e-3, atol=1e-5
+        )

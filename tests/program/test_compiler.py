@@ -1,0 +1,327 @@
+"""Compiled programs: equal to the program, whatever is asked of them, and when."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from burnbook import nn
+from burnbook.backend import Counting, Numpy
+from burnbook.core.errors import ArgumentError, ShapeError
+from burnbook.core.op import OPS
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.program import capture
+from burnbook.program.compiler.memory import Lifetime, peak, placed
+from burnbook.tensor import Int, Tensor, apply
+
+pytestmark = pytest.mark.usefixtures("every_kernel")
+PLAIN = Numpy(compiled=False)
+DEVICE = Numpy()
+
+
+def drawn(*shape, device=DEVICE, seed=0):
+    array = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return Tensor.from_numpy(array, device)
+
+
+def guide(device=DEVICE):
+    device.seed(1)
+    return ModelConfig(10, 32).init(device)
+
+
+def close(one, other):
+    np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", [DEVICE, PLAIN], ids=["compiled", "plain"])
+@pytest.mark.parametrize("size", [1, 2, 3, 70])
+def test_the_guides_network_gives_what_it_gives_uncaptured(device, size):
+    model, x = guide(device), drawn(size, 28, 28, device=device)
+    close(capture(model, x).compile()(x), model.forward(x))
+
+
+def test_chains_are_fused():
+    compiled = capture(guide(), drawn(2, 28, 28)).compile()
+    chains = [getattr(step.op, "chain", None) for step in compiled.lowered.steps]
+    assert chains == [
+        None,
+        None,
+        ("conv2d", "relu", "adaptive_avg_pool2d"),
+        None,
+        ("linear", "relu"),
+        None,
+    ]
+
+
+def test_results_are_not_touched_by_later_calls():
+    model = guide()
+    compiled = capture(model, drawn(2, 28, 28)).compile()
+    first = compiled(drawn(2, 28, 28, seed=1))
+    before = np.array(first)
+    compiled(drawn(2, 28, 28, seed=2))
+    np.testing.assert_array_equal(np.asarray(first), before)
+
+
+def test_a_result_that_is_an_input_is_an_array_of_its_own():
+    program = capture(lambda x: (x, x.reshape([3, -1]), x + 1.0), drawn(2, 3))
+    x = drawn(2, 3)
+    compiled = program.compile()
+    same, view, more = compiled(x)
+    compiled(drawn(2, 3, seed=5))
+    np.testing.assert_array_equal(np.asarray(same), np.asarray(x))
+    np.testing.assert_array_equal(np.asarray(view), np.asarray(x).reshape(3, -1))
+    np.testing.assert_array_equal(np.asarray(more), np.asarray(x) + 1)
+
+
+def test_inputs_stay_as_they_were():
+    program = capture(lambda x: (x + 1.0).relu() * 2.0, drawn(4, 5))
+    x = drawn(4, 5)
+    before = np.array(x)
+    program.compile()(x)
+    np.testing.assert_array_equal(np.asarray(x), before)
+
+
+def test_repeated_runs_are_equal_bit_for_bit():
+    x = drawn(33, 28, 28)
+    compiled = capture(guide(), x).compile()
+    first = np.asarray(compiled(x))
+    for _ in range(5):
+        np.testing.assert_array_equal(np.asarray(compiled(x)), first)
+
+
+def test_inputs_need_not_be_in_one_piece():
+    program = capture(lambda x: x.exp().sum_dim(1), drawn(6, 4))
+    x = np.asarray(drawn(4, 12)).T[::2]
+    assert not x.flags.c_contiguous
+    np.testing.assert_array_equal(program.compile().run(x)[0], program.run(x)[0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_go_where_they_go_uncaptured(bad):
+    model = guide()
+    x = np.array(drawn(3, 28, 28))
+    x[1, 3, 4] = bad
+    x = Tensor.from_numpy(x, DEVICE)
+    found, wanted = (np.asarray(f(x)) for f in (capture(model, x).compile(), model))
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    np.testing.assert_allclose(found[::2], wanted[::2], rtol=1e-5, atol=1e-6)
+
+
+def test_no_warning_for_nan():
+    program = capture(lambda x: x.log() / x, drawn(4, 5))
+    with np.errstate(all="raise"):
+        found = program.compile().run(np.zeros((2, 5), np.float32))
+    assert np.isinf(found[0]).all()
+
+
+def test_threads_may_call_at_once():
+    model = guide()
+    compiled = capture(model, drawn(2, 28, 28)).compile()
+    inputs = [drawn(1 + i % 5, 28, 28, seed=i) for i in range(24)]
+    wanted = [np.asarray(compiled(x)) for x in inputs]
+    failed = []
+
+    def work(first):
+        for i in range(first, len(inputs), 4):
+            for _ in range(10):
+                if not np.array_equal(np.asarray(compiled(inputs[i])), wanted[i]):
+                    failed.append(i)
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failed == []
+
+
+def test_plans_of_few_batch_sizes_are_kept():
+    compiled = capture(lambda x: x + 1.0, drawn(2, 3)).compile()
+    for size in range(1, 40):
+        compiled.run(np.zeros((size, 3), np.float32))
+    assert len(compiled._plans) <= 8
+
+
+def test_an_empty_batch_is_computed():
+    program = capture(guide(), drawn(2, 28, 28))
+    assert program.compile().run(np.zeros((0, 28, 28), np.float32))[0].shape == (0, 10)
+
+
+def test_another_backend_runs_the_fused_steps():
+    program = capture(guide(), drawn(2, 28, 28))
+    x = drawn(2, 28, 28)
+    compiled = program.compile(PLAIN)
+    close(compiled.run(np.asarray(x))[0], program(x))
+
+
+def test_a_wrong_shape_is_refused():
+    compiled = capture(lambda x: x + 1.0, drawn(2, 3)).compile()
+    with pytest.raises(ShapeError, match="another shape"):
+        compiled(drawn(2, 4))
+
+
+def test_a_wrong_kind_is_refused():
+    compiled = capture(lambda x: x + 1.0, drawn(2, 3)).compile()
+    with pytest.raises(ArgumentError, match="x is Int"):
+        compiled(Tensor.zeros([2, 3], DEVICE, Int))
+
+
+def test_random_numbers_are_new_in_each_run_and_follow_the_keys():
+    dropout = nn.DropoutConfig(0.5).init()
+    device = DEVICE.autodiff()
+    x = Tensor.ones([8, 50], device)
+    program = capture(lambda x: dropout.forward(x), x, keys=True)
+    compiled = program.compile()
+    array = np.ones((8, 50), np.float32)
+    first, second = (compiled.run(array, keys=[(1, key)])[0] for key in (1, 2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(first, program.run(array, keys=[(1, 1)])[0])
+
+
+def test_constants_are_computed_once():
+    w = drawn(3, 4)
+    program = capture(
+        lambda x: x @ (w.exp() * 2.0).transpose().transpose(), drawn(2, 3)
+    )
+    lowered = program.compile().lowered
+    assert [step.op.name for step in lowered.steps] == ["matmul"]
+    assert lowered.folded == len(program.steps) - 1
+
+
+def test_steps_that_nobody_needs_are_left_out():
+    def function(x):
+        x.exp().sum()
+        return x + 1.0
+
+    lowered = capture(function, drawn(2, 3)).compile().lowered
+    assert [step.op.name for step in lowered.steps] == ["add"]
+
+
+def test_a_plan_takes_less_memory_than_values_that_are_all_kept():
+    def function(x):
+        for _ in range(20):
+            x = (x * 1.5).exp().tanh()
+        return x
+
+    program = capture(function, drawn(4, 100))
+    plan = program.compile().plan_for(50)
+    one = 50 * 100 * 4
+    assert plan.bytes <= 2 * one
+    assert plan.bytes <= plan.eager_bytes
+
+
+def test_views_take_no_memory_and_no_call():
+    program = capture(
+        lambda x: x.reshape([-1, 2, 6]).swap_dims(1, 2).sum_dim(1), drawn(4, 12)
+    )
+    plan = program.compile().plan_for(4)
+    assert len(plan.views) == 2
+    assert len(plan.calls) == len(program.steps) - 2
+
+
+def test_what_a_view_shows_lives_as_long_as_the_view():
+    def function(x):
+        y = x.exp()
+        view = y.swap_dims(0, 1)
+        z = (x * 2.0).exp()
+        z = (z + 1.0).log() + (z * 3.0)
+        return z.sum_dim(0), view + 1.0
+
+    program = capture(function, drawn(4, 5), batch=None)
+    x = np.asarray(drawn(4, 5))
+    for found, wanted in zip(program.compile().run(x), program.run(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_explain_says_what_is_fused_and_what_memory_is_planned():
+    text = capture(guide(PLAIN), drawn(2, 28, 28, device=PLAIN)).compile().explain(2)
+    assert "conv2d → relu → adaptive_avg_pool2d [2, 16, 8, 8]" in text
+    assert "reshape [2, 1, 28, 28]  view" in text
+    assert text.splitlines()[-1].startswith("memory: ")
+
+
+def test_a_decorated_device_runs_the_plan_of_the_plain_one_below():
+    program = capture(lambda x: x.exp() + 1.0, drawn(2, 3))
+    compiled = program.compile(Counting(DEVICE))
+    assert compiled.backend is DEVICE
+
+
+# Random programs
+
+UNARY = ["exp", "relu", "tanh", "sigmoid", "abs", "neg", "gelu", "silu"]
+BINARY = ["add", "sub", "mul"]
+
+
+@st.composite
+def recipes(draw):
+    """How to make a function: steps that take earlier values by their number."""
+    steps = []
+    for count in range(2, draw(st.integers(3, 14))):
+        kind = draw(st.sampled_from(["unary", "binary", "view", "mean", "number"]))
+        one, other = (draw(st.integers(0, count - 1)) for _ in "xy")
+        name = draw(st.sampled_from(UNARY if kind == "unary" else BINARY))
+        steps.append((kind, name, one, other))
+    outputs = draw(st.sets(st.integers(0, len(steps) + 1), min_size=1, max_size=3))
+    return steps, sorted(outputs)
+
+
+def made_by(recipe):
+    steps, outputs = recipe
+
+    def function(x, y):
+        values = [x, y]
+        for kind, name, one, other in steps:
+            a, b = values[one], values[other]
+            if kind == "unary":
+                values.append(apply(OPS[name], a.clamp(-4.0, 4.0)))
+            elif kind == "binary":
+                values.append(getattr(a, name)(b))
+            elif kind == "view":
+                values.append(a.swap_dims(1, 2).reshape([0, 3, 4]))
+            elif kind == "mean":
+                values.append(a - a.mean_dim(2))
+            else:
+                values.append(a * 0.5 + 1.0)
+        return [values[i] for i in outputs]
+
+    return function
+
+
+@settings(max_examples=60, deadline=None)
+@given(recipes(), st.sampled_from([1, 2, 5, 300]))
+def test_random_programs_give_what_they_give_uncompiled(recipe, size):
+    x, y = drawn(2, 3, 4), drawn(2, 3, 4, seed=1)
+    program = capture(made_by(recipe), x, y)
+    compiled = program.compile()
+    arrays = [np.asarray(drawn(size, 3, 4, seed=seed)) for seed in (2, 3)]
+    for _ in range(2):
+        pairs = zip(compiled.run(*arrays), program.run(*arrays), strict=True)
+        for found, wanted in pairs:
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+# Memory
+
+LIVES = st.lists(
+    st.tuples(st.integers(1, 500), st.integers(0, 9), st.integers(0, 9)), max_size=30
+)
+
+
+@given(LIVES)
+def test_places_that_are_needed_at_the_same_time_do_not_overlap(lives):
+    given_ = [Lifetime(size, min(a, b), max(a, b)) for size, a, b in lives]
+    starts, end = placed(given_)
+    for i, one in enumerate(given_):
+        assert starts[i] % 64 == 0
+        assert starts[i] + one.size <= end
+        for j, other in enumerate(given_[:i]):
+            if one.first <= other.last and other.first <= one.last:
+                apart = starts[i] >= starts[j] + other.size
+                assert apart or starts[j] >= starts[i] + one.size
+
+
+@given(LIVES)
+def test_no_plan_is_smaller_than_the_peak(lives):
+    given_ = [Lifetime(size, min(a, b), max(a, b)) for size, a, b in lives]
+    assert placed(given_)[1] >= peak(given_)
