@@ -46,6 +46,11 @@ What a writer has to know:
 
 from burnbook.core.formulas import Formula as Formula
 from burnbook.program.capture import capture as capture
+from burnbook.program.compiled_training import CompiledTraining as CompiledTraining
+from burnbook.program.compiler import (
+    CompiledProgram as CompiledProgram,
+    fusion as fusion,
+)
 from burnbook.program.program import Program as Program
 from burnbook.program.sizes import (
     Dim as Dim,

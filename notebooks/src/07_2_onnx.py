@@ -39,7 +39,7 @@ from burnbook.nn import LinearConfig
 from burnbook.nn.loss import CrossEntropyLossConfig
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.prelude import *
-from burnbook_widgets import ClosenessView, ModuleTree
+from burnbook_widgets import ClosenessView, FileView, ModuleTree
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Images
 
@@ -265,7 +265,11 @@ ModuleTree(model, [1, 28, 28])
 ClosenessView(report)
 
 # %% [markdown]
-# <!-- here: FileView(path), the file itself, each node beside its generated line -->
+# The file itself: its nodes as a graph, its weights as a tree. Choose a node, and the line
+# of source that it became is marked.
+
+# %% tags=["widget"]
+FileView(path)
 
 # %% [markdown] tags=["cell:dependency"]
 # ## Step by step: source in a build step
@@ -718,8 +722,9 @@ check("7.2.5", answer)
 # **Where this lives.** `burnbook/importers/onnx`. Read
 # `burnbook/importers/onnx/graph.py` first (the file in a plain form), then
 # `burnbook/importers/onnx/source.py` (the writer) and one family of operators,
-# `burnbook/importers/onnx/operators/elementwise.py`. For larger examples see the tests:
-# real models in `tests/importers/onnx`.
+# `burnbook/importers/onnx/operators/elementwise.py`. The view of the file is in
+# `widgets/burnbook_widgets/file`. For larger examples see the tests: real models in
+# `tests/importers/real`.
 #
 # **The same in Burn**
 #

@@ -44,6 +44,7 @@ from burnbook.prelude import *
 from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.tensor.activation import relu
 from burnbook.tensor import TensorData
+from burnbook_widgets import FileView
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Bars
 
@@ -296,9 +297,13 @@ print(PytorchReader(DIGITS_PT).metadata())
 # %% [markdown]
 # ## See it
 #
-# <!-- The place of FileView(path): the tree of names, with shapes, statistics and a
-# histogram on demand. -->
-#
+# The tree of names, with shapes and types. Choose a tensor: only then is it read, and its
+# statistics and histogram are shown.
+
+# %% tags=["widget"]
+FileView(DIGITS_PT)
+
+# %% [markdown]
 # `burnbook import-pytorch FILE` lists what a file holds, in the terminal or, as here, from
 # Python. Netron, which Burn's book uses for its pictures, shows the same names.
 

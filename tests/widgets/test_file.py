@@ -548,7 +548,7 @@ def test_the_still_form_of_a_graph_shows_the_line(graph_file):
     view.node = "/Relu"
     html = view.still()
     assert "<svg" in html
-    assert "▶         relu = ops.relu(fc1)" in html
+    assert "▶         b = ops.relu(fc1)" in html
     assert "Nodes in order" in html
     view.selected = "fc1.weight"
     assert "histogram" in view.still()
