@@ -20,7 +20,7 @@ from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.tensor import activation
 from burnbook_widgets.pictures import Images
 
-burnbook.seed(0)
+burnbook.seed(2)
 device = Autodiff(Numpy())
 
 # %% [markdown]
@@ -47,12 +47,12 @@ loader, optim = (
     loaders.shuffle(42).build(DigitsDataset.train()),
     AdamConfig().init(),
 )
-for _ in range(5):
+for rate in [2e-2] * 10 + [2e-3] * 4:  # an epoch each
     for batch in loader:
         scores = model.forward(batch.images.unsqueeze_dim(1))
         grads = loss_of.forward(scores, batch.targets).backward()
         found = GradientsParams.from_grads(grads, model)
-        model = optim.step(1e-2, model, found)
+        model = optim.step(rate, model, found)
 
 # %% [markdown]
 # ## Which pixels decide?
