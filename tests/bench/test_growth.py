@@ -8,6 +8,8 @@ from burnbook.core.op import OPS, draw
 from tests.bench.families import MOST, SLOW, Cell, reasons, rows
 from tests.bench.growth import SIZES, grow
 
+OF_ONE_NUMBER = ("clip_scale",)  # what they take never grows
+
 
 @pytest.mark.parametrize("name", [op.name for op in rows(())])
 def test_an_op_grows_to_every_size(name):
@@ -16,7 +18,7 @@ def test_an_op_grows_to_every_size(name):
     for size in SIZES:
         specs, attrs = grow(op, *size)
         counts.append(sum(int(np.prod(spec[1])) for spec in specs))
-    assert counts == sorted(set(counts)) or not specs
+    assert counts == sorted(set(counts)) or not specs or name in OF_ONE_NUMBER
     specs, attrs = grow(op, *SIZES[0])
     device = Numpy(float="f64", compiled=False)
     out = device.run(op, tuple(draw(spec, rng) for spec in specs), attrs)
