@@ -21,6 +21,7 @@ from burnbook.core.files import PathLike, atomic_write
 from burnbook.exporters.micropython import forms as forms
 from burnbook.exporters.micropython.writer import Writer
 from burnbook.program import Program, Value, capture, mapped, resolved
+from burnbook.program.capture import Batch
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class MicroPythonFile:
 
 
 def to_micropython(
-    model: Any, path: PathLike, *examples: Any, int8: bool = False, batch: Any = 0
+    model: Any, path: PathLike, *examples: Any, int8: bool = False, batch: Batch = 0
 ) -> MicroPythonFile:
     """Write a model as one Python file for MicroPython, as it infers one example.
 

@@ -157,7 +157,7 @@ def adaptive_avg_pool(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     _average(w, step, size, windows)
 
 
-def _average(w: Writer, step: Step, size: Any, windows: list[Any]) -> None:
+def _average(w: Writer, step: Step, size: list[int], windows: list[Any]) -> None:
     if len(size) == 1:
         size, windows = [1, *size], [((0, 1, 1),), *windows]
     channels = w.shape(step.inputs[0])[1]
@@ -279,7 +279,9 @@ def _steps(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
-def _pick(w: Writer, step: Step, sizes: Any, steps: Any, start: int) -> None:
+def _pick(
+    w: Writer, step: Step, sizes: list[int], steps: list[int], start: int
+) -> None:
     x = w.as_it_is(step.inputs[0])
     out = w.alike(step.inputs[0], step.out)
     w.call("pick", x, out, tuple(sizes), tuple(steps), start)

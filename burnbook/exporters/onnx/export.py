@@ -22,6 +22,7 @@ from burnbook.core.op import BackwardOp
 from burnbook.exporters.onnx.forms import FORMS, NoForm
 from burnbook.exporters.onnx.writer import Name, Writer
 from burnbook.program import Dim, Program, Step, Value, capture, mapped
+from burnbook.program.capture import Batch
 
 OLDEST, USUAL = 17, 18
 LARGEST = 1 << 30  # bytes of weights in the file itself; protobuf ends at 2 GiB
@@ -33,7 +34,7 @@ def to_onnx(
     path: PathLike,
     *examples: Any,
     opset: int = USUAL,
-    batch: Any = 0,
+    batch: Batch = 0,
     input_names: Sequence[str] = (),
     output_names: Sequence[str] = (),
     metadata: Mapping[str, str] | None = None,
@@ -90,7 +91,7 @@ def onnx_model(
     model: Any,
     *examples: Any,
     opset: int = USUAL,
-    batch: Any = 0,
+    batch: Batch = 0,
     input_names: Sequence[str] = (),
     output_names: Sequence[str] = (),
     metadata: Mapping[str, str] | None = None,
@@ -112,7 +113,7 @@ def onnx_model(
 
 
 def unsupported(
-    model: Any, *examples: Any, opset: int = USUAL, batch: Any = 0
+    model: Any, *examples: Any, opset: int = USUAL, batch: Batch = 0
 ) -> list[tuple[str, str, str]]:
     """What of a model ONNX has no form for: op, where it stands, and why.
 

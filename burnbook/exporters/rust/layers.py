@@ -19,6 +19,8 @@ from burnbook.exporters.rust.text import Dialect, Rust, Untranslatable, literal
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.tree import field_specs
 
+NnLayer = Any  # a layer of nn: what it holds depends on its kind
+
 Made = Callable[[Any, Dialect], "Layer"]
 
 
@@ -94,7 +96,7 @@ def some(value: Any) -> Rust | None:
     return None if value is None else Rust(f"Some({literal(value)})")
 
 
-def padding_of(layer: Any, dialect: Dialect, size: str = "kernel_size") -> Rust:
+def padding_of(layer: NnLayer, dialect: Dialect, size: str = "kernel_size") -> Rust:
     """The padding of a convolution or pool, as the release has it."""
     padding = layer.padding
     kind = type(padding).__name__
@@ -129,7 +131,7 @@ def _shape(param: Any) -> tuple[int, ...]:
     return tuple(param.shape)
 
 
-def _usual(layer: Any, *names: str) -> None:
+def _usual(layer: NnLayer, *names: str) -> None:
     """Refuse a setting that only newer releases have."""
     changed = dict(type(layer).newer_fields)
     for name in names or changed:
@@ -149,7 +151,7 @@ def module_of(kind: str, usual: str = "nn") -> str:
 def plain_layer(module: str = "nn") -> Made:
     """A layer without settings: `Relu::new()`."""
 
-    def made(layer: Any, dialect: Dialect) -> Layer:
+    def made(layer: NnLayer, dialect: Dialect) -> Layer:
         if not dialect.new:
             _usual(layer)
         kind = type(layer).__name__
@@ -162,7 +164,7 @@ def plain_layer(module: str = "nn") -> Made:
 def fields_layer(*required: str, **options: float | tuple[int, ...]) -> Made:
     """A layer without parameters whose config has fields of the same names."""
 
-    def made(layer: Any, dialect: Dialect) -> Layer:
+    def made(layer: NnLayer, dialect: Dialect) -> Layer:
         kind = type(layer).__name__
         if not dialect.new:
             _usual(layer)
@@ -180,7 +182,7 @@ def fields_layer(*required: str, **options: float | tuple[int, ...]) -> Made:
     return made
 
 
-def _linear(layer: Any, dialect: Dialect) -> Layer:
+def _linear(layer: NnLayer, dialect: Dialect) -> Layer:
     d_input, d_output = _shape(layer.weight)
     options: dict[str, Any] = {"bias": (layer.bias is not None, True)}
     if type(layer.weight).__name__ == "TransposedParam":
@@ -190,12 +192,12 @@ def _linear(layer: Any, dialect: Dialect) -> Layer:
     return Layer("Linear", config=config("Linear", d_input, d_output, **options))
 
 
-def _embedding(layer: Any, dialect: Dialect) -> Layer:
+def _embedding(layer: NnLayer, dialect: Dialect) -> Layer:
     text = config("Embedding", *_shape(layer.weight))
     return Layer("Embedding", config=text, debug=dialect.new)
 
 
-def _conv(layer: Any, dialect: Dialect) -> Layer:
+def _conv(layer: NnLayer, dialect: Dialect) -> Layer:
     kind = type(layer).__name__
     out, inside = _shape(layer.weight)[:2]
     channels = (inside * layer.groups, out)
@@ -215,7 +217,7 @@ def _conv(layer: Any, dialect: Dialect) -> Layer:
     return Layer(kind, "nn::conv", text)
 
 
-def _conv_transpose(layer: Any, dialect: Dialect) -> Layer:
+def _conv_transpose(layer: NnLayer, dialect: Dialect) -> Layer:
     kind = type(layer).__name__
     inside, out = _shape(layer.weight)[:2]
     groups = layer.groups
@@ -237,7 +239,7 @@ def _conv_transpose(layer: Any, dialect: Dialect) -> Layer:
     return Layer(kind, "nn::conv", text)
 
 
-def _deform_conv(layer: Any, dialect: Dialect) -> Layer:
+def _deform_conv(layer: NnLayer, dialect: Dialect) -> Layer:
     out, inside = _shape(layer.weight)[:2]
     if not dialect.new and layer.offset_groups != layer.weight_groups:
         raise Untranslatable(
@@ -257,7 +259,7 @@ def _deform_conv(layer: Any, dialect: Dialect) -> Layer:
     return Layer("DeformConv2d", "nn::conv", text)
 
 
-def _pool(layer: Any, dialect: Dialect) -> Layer:
+def _pool(layer: NnLayer, dialect: Dialect) -> Layer:
     kind = type(layer).__name__
     if not dialect.new:
         _usual(layer)
@@ -283,14 +285,14 @@ def _debug(kind: str) -> bool:
     return not kind.startswith("Adaptive")
 
 
-def _adaptive(layer: Any, dialect: Dialect) -> Layer:
+def _adaptive(layer: NnLayer, dialect: Dialect) -> Layer:
     kind = type(layer).__name__
     text = config(kind, layer.output_size)
     debug = dialect.new or _debug(kind)
     return Layer(kind, "nn::pool", text, "{}.init()", generic=False, debug=debug)
 
 
-def _batch_norm(layer: Any, dialect: Dialect) -> Layer:
+def _batch_norm(layer: NnLayer, dialect: Dialect) -> Layer:
     text = config(
         "BatchNorm",
         *_shape(layer.gamma),
@@ -300,7 +302,7 @@ def _batch_norm(layer: Any, dialect: Dialect) -> Layer:
     return Layer("BatchNorm", config=text, ranked=True)
 
 
-def _layer_norm(layer: Any, dialect: Dialect) -> Layer:
+def _layer_norm(layer: NnLayer, dialect: Dialect) -> Layer:
     options: dict[str, Any] = {"epsilon": (layer.epsilon, 1e-5)}
     if layer.beta is None:
         if not dialect.new:
@@ -310,7 +312,7 @@ def _layer_norm(layer: Any, dialect: Dialect) -> Layer:
     return Layer("LayerNorm", config=text, debug=dialect.new)
 
 
-def _group_norm(layer: Any, dialect: Dialect) -> Layer:
+def _group_norm(layer: NnLayer, dialect: Dialect) -> Layer:
     kind = type(layer).__name__
     inside = layer.epsilon_inside
     if inside is not dialect.new:
@@ -327,12 +329,12 @@ def _group_norm(layer: Any, dialect: Dialect) -> Layer:
     return Layer(kind, config=text, debug=dialect.new)
 
 
-def _rms_norm(layer: Any, dialect: Dialect) -> Layer:
+def _rms_norm(layer: NnLayer, dialect: Dialect) -> Layer:
     text = config("RmsNorm", *_shape(layer.gamma), epsilon=(layer.epsilon, 1e-5))
     return Layer("RmsNorm", config=text, debug=dialect.new)
 
 
-def _prelu(layer: Any, dialect: Dialect) -> Layer:
+def _prelu(layer: NnLayer, dialect: Dialect) -> Layer:
     (count,) = _shape(layer.alpha)
     text = config(
         "PRelu", num_parameters=(count, 1), alpha=(float(layer.alpha_value), 0.25)
@@ -340,7 +342,7 @@ def _prelu(layer: Any, dialect: Dialect) -> Layer:
     return Layer("PRelu", config=text)
 
 
-def _swiglu(layer: Any, dialect: Dialect) -> Layer:
+def _swiglu(layer: NnLayer, dialect: Dialect) -> Layer:
     inner, outer = layer.linear_inner, layer.linear_outer
     for part in (inner, outer):
         if type(part.weight).__name__ == "TransposedParam":
@@ -351,7 +353,7 @@ def _swiglu(layer: Any, dialect: Dialect) -> Layer:
     return Layer("SwiGlu", config=text)
 
 
-def _gate(layer: Any, dialect: Dialect) -> Layer:
+def _gate(layer: NnLayer, dialect: Dialect) -> Layer:
     d_input, d_output = _shape(layer.input_transform.weight)
     bias = literal(layer.input_transform.bias is not None)
     drawn = "Initializer::XavierNormal { gain: 1.0 }"
@@ -368,7 +370,9 @@ def _bias_of(gates: list[Any]) -> bool:
     return found.pop()
 
 
-def _activations(layer: Any, dialect: Dialect, usual: dict[str, str]) -> dict[str, Any]:
+def _activations(
+    layer: NnLayer, dialect: Dialect, usual: dict[str, str]
+) -> dict[str, Any]:
     """The options for the activations of a recurrent layer."""
     options: dict[str, Any] = {}
     for name, known in usual.items():
@@ -400,7 +404,7 @@ def activation_config(held: Any) -> str:
 
 
 def _recurrent_options(
-    layer: Any, dialect: Dialect, activations: dict[str, str], names: str
+    layer: NnLayer, dialect: Dialect, activations: dict[str, str], names: str
 ) -> dict[str, Any]:
     """What is set of a recurrent layer beyond Burn 0.15's sizes."""
     defaults: dict[str, Any] = {
@@ -437,21 +441,21 @@ LSTM = {
 GRU = {"gate_activation": "Sigmoid", "hidden_activation": "Tanh"}
 
 
-def _lstm_sizes(layer: Any) -> tuple[int, int, bool]:
+def _lstm_sizes(layer: NnLayer) -> tuple[int, int, bool]:
     gates = [layer.input_gate, layer.output_gate, layer.cell_gate]
     gates += [layer.forget_gate] if layer.forget_gate is not None else []
     d_input, d_hidden = _shape(layer.input_gate.input_transform.weight)
     return d_input, d_hidden, _bias_of(gates)
 
 
-def _lstm(layer: Any, dialect: Dialect) -> Layer:
+def _lstm(layer: NnLayer, dialect: Dialect) -> Layer:
     names = "batch_first reverse clip input_forget"
     options = _recurrent_options(layer, dialect, LSTM, names)
     text = config("Lstm", *_lstm_sizes(layer), **options)
     return Layer("Lstm", config=text, debug=dialect.new)
 
 
-def _bi_lstm(layer: Any, dialect: Dialect) -> Layer:
+def _bi_lstm(layer: NnLayer, dialect: Dialect) -> Layer:
     inner = layer.forward_
     options = _recurrent_options(inner, dialect, LSTM, "clip input_forget")
     options |= _recurrent_options(layer, dialect, {}, "batch_first")
@@ -459,12 +463,12 @@ def _bi_lstm(layer: Any, dialect: Dialect) -> Layer:
     return Layer("BiLstm", config=text, debug=dialect.new)
 
 
-def _gru_sizes(layer: Any) -> tuple[int, int, bool]:
+def _gru_sizes(layer: NnLayer) -> tuple[int, int, bool]:
     gates = [layer.update_gate, layer.reset_gate, layer.new_gate]
     return (*_shape(layer.update_gate.input_transform.weight), _bias_of(gates))  # type: ignore[return-value] # two sizes
 
 
-def _gru(layer: Any, dialect: Dialect) -> Layer:
+def _gru(layer: NnLayer, dialect: Dialect) -> Layer:
     if not dialect.new:
         raise Untranslatable(
             "the Gru of Burn 0.15 never reads its own previous state, so it computes "
@@ -477,7 +481,7 @@ def _gru(layer: Any, dialect: Dialect) -> Layer:
     return Layer("Gru", "nn::gru", config("Gru", *_gru_sizes(layer), **options))
 
 
-def _bi_gru(layer: Any, dialect: Dialect) -> Layer:
+def _bi_gru(layer: NnLayer, dialect: Dialect) -> Layer:
     inner = layer.forward_
     options = _recurrent_options(inner, dialect, GRU, "clip")
     options |= _recurrent_options(layer, dialect, {}, "batch_first")
@@ -485,7 +489,7 @@ def _bi_gru(layer: Any, dialect: Dialect) -> Layer:
     return Layer("BiGru", "nn::gru", config("BiGru", *_gru_sizes(inner), **options))
 
 
-def _rnn(layer: Any, dialect: Dialect) -> Layer:
+def _rnn(layer: NnLayer, dialect: Dialect) -> Layer:
     inner = layer.forward_ if type(layer).__name__ == "BiRnn" else layer
     kind = type(layer).__name__
     sizes = _shape(inner.gate.input_transform.weight)
@@ -496,7 +500,7 @@ def _rnn(layer: Any, dialect: Dialect) -> Layer:
     return Layer(kind, config=text)
 
 
-def _attention(layer: Any, dialect: Dialect) -> Layer:
+def _attention(layer: NnLayer, dialect: Dialect) -> Layer:
     _refuse_quiet(layer, dialect)
     options: dict[str, Any] = {
         "dropout": (layer.dropout.prob, 0.1),
@@ -512,14 +516,14 @@ def _attention(layer: Any, dialect: Dialect) -> Layer:
     return Layer("MultiHeadAttention", "nn::attention", text, debug=dialect.new)
 
 
-def _refuse_quiet(layer: Any, dialect: Dialect) -> None:
+def _refuse_quiet(layer: NnLayer, dialect: Dialect) -> None:
     if layer.quiet_softmax and not dialect.new:
         raise Untranslatable(
             "quiet_softmax of Burn 0.15 computes something else than its name says"
         )
 
 
-def _feed_forward(layer: Any, dialect: Dialect) -> Layer:
+def _feed_forward(layer: NnLayer, dialect: Dialect) -> Layer:
     d_model, d_ff = _shape(layer.linear_inner.weight)
     options: dict[str, Any] = {"dropout": (layer.dropout.prob, 0.1)}
     held = layer.activation if layer.activation is not None else layer.gelu
@@ -538,7 +542,7 @@ def _activation_option(held: Any, dialect: Dialect) -> dict[str, Any]:
     return {"activation": (Rust(chosen), Rust(""))}
 
 
-def _transformer(layer: Any, dialect: Dialect) -> Layer:
+def _transformer(layer: NnLayer, dialect: Dialect) -> Layer:
     kind = type(layer).__name__
     _refuse_quiet(layer, dialect)
     options: dict[str, Any] = {
@@ -565,7 +569,7 @@ def _transformer(layer: Any, dialect: Dialect) -> Layer:
     return Layer(kind, "nn::transformer", text, debug=dialect.new)
 
 
-def _positional(layer: Any, dialect: Dialect) -> Layer:
+def _positional(layer: NnLayer, dialect: Dialect) -> Layer:
     text = config(
         "PositionalEncoding",
         int(layer.sinusoids.shape[-1]),
@@ -575,7 +579,7 @@ def _positional(layer: Any, dialect: Dialect) -> Layer:
     return Layer("PositionalEncoding", config=text, debug=dialect.new)
 
 
-def _rotary(layer: Any, dialect: Dialect) -> Layer:
+def _rotary(layer: NnLayer, dialect: Dialect) -> Layer:
     rows, columns = layer.freq_complex.shape[:2]
     if layer.start_offset:
         raise Untranslatable("its table does not begin at position 0")
@@ -591,7 +595,7 @@ def _rotary(layer: Any, dialect: Dialect) -> Layer:
     return Layer("RotaryEncoding", config=text)
 
 
-def _interpolate(layer: Any, dialect: Dialect) -> Layer:
+def _interpolate(layer: NnLayer, dialect: Dialect) -> Layer:
     kind = type(layer).__name__
     mode = layer.mode.variant
     if not dialect.new:
@@ -611,7 +615,7 @@ def _interpolate(layer: Any, dialect: Dialect) -> Layer:
     return Layer(kind, "nn::interpolate", text, "{}.init()", generic=False)
 
 
-def _cross_attention(layer: Any, dialect: Dialect) -> Layer:
+def _cross_attention(layer: NnLayer, dialect: Dialect) -> Layer:
     d_model = _shape(layer.query.weight)[0]
     d_context = _shape(layer.key.weight)[0]
     text = config(
@@ -628,7 +632,7 @@ def _cross_attention(layer: Any, dialect: Dialect) -> Layer:
     return Layer("CrossAttention", "nn::attention", text)
 
 
-def _cross_entropy(layer: Any, dialect: Dialect) -> Layer:
+def _cross_entropy(layer: NnLayer, dialect: Dialect) -> Layer:
     text = config(
         "CrossEntropyLoss",
         pad_tokens=(_listed(layer.pad_tokens), None),
@@ -639,7 +643,7 @@ def _cross_entropy(layer: Any, dialect: Dialect) -> Layer:
     return Layer("CrossEntropyLoss", "nn::loss", text)
 
 
-def _binary_cross_entropy(layer: Any, dialect: Dialect) -> Layer:
+def _binary_cross_entropy(layer: NnLayer, dialect: Dialect) -> Layer:
     text = config(
         "BinaryCrossEntropyLoss",
         weights=(_listed(layer.weights), None),
@@ -657,7 +661,7 @@ def _listed(values: Any) -> Rust | None:
     return Rust(f"Some(vec!{literal(list(values))})")
 
 
-def _huber(layer: Any, dialect: Dialect) -> Layer:
+def _huber(layer: NnLayer, dialect: Dialect) -> Layer:
     text = config("HuberLoss", float(layer.delta))
     return Layer("HuberLoss", "nn::loss", text, "{}.init()", generic=False)
 
@@ -716,7 +720,7 @@ BOTH: dict[str, Made] = {
 }
 
 
-def _gelu(layer: Any, dialect: Dialect) -> Layer:
+def _gelu(layer: NnLayer, dialect: Dialect) -> Layer:
     if not layer.approximate:
         return plain_layer()(layer, dialect)
     if not dialect.new:

@@ -160,7 +160,9 @@ def log1p(w: Writer, step: Step, x: Name) -> Name:
 
 
 @form("clamp")
-def clamp(w: Writer, step: Step, x: Name, *, min: Any, max: Any) -> Name:
+def clamp(
+    w: Writer, step: Step, x: Name, *, min: float | None, max: float | None
+) -> Name:
     like = first_value(step)
     low = "" if min is None else w.number(min, like)
     high = "" if max is None else w.number(max, like)
@@ -267,7 +269,7 @@ def mask_where(w: Writer, step: Step, x: Name, mask: Name, values: Name) -> Name
 
 
 @form("mask_fill")
-def mask_fill(w: Writer, step: Step, x: Name, mask: Name, *, value: Any) -> Name:
+def mask_fill(w: Writer, step: Step, x: Name, mask: Name, *, value: float) -> Name:
     return w.node("Where", mask, w.number(value, first_value(step)), x)
 
 

@@ -93,7 +93,9 @@ def avg_pool(w: Writer, step: Step, x: Name, **given: Any) -> Name:
 
 
 @form("adaptive_avg_pool2d", "adaptive_avg_pool")
-def adaptive_avg_pool(w: Writer, step: Step, x: Name, *, output_size: Any) -> Name:
+def adaptive_avg_pool(
+    w: Writer, step: Step, x: Name, *, output_size: tuple[Any, ...]
+) -> Name:
     sizes = w.fixed(step, since=2)
     if all(n == 1 for n in output_size):
         return w.node("GlobalAveragePool", x)
@@ -105,7 +107,13 @@ def adaptive_avg_pool(w: Writer, step: Step, x: Name, *, output_size: Any) -> Na
 
 @form("interpolate")
 def interpolate(
-    w: Writer, step: Step, x: Name, *, output_size: Any, mode: str, align_corners: bool
+    w: Writer,
+    step: Step,
+    x: Name,
+    *,
+    output_size: tuple[Any, ...],
+    mode: str,
+    align_corners: bool,
 ) -> Name:
     sizes = w.sizes((*first_value(step).shape[:2], *output_size))
     attrs: dict[str, Any] = {"mode": mode}
@@ -398,13 +406,13 @@ def lstm(
     return joined
 
 
-def _product(size: Any, times: Any) -> Any:
+def _product(size: int | Dim, times: int | Dim) -> Any:
     """A product of two sizes of which at most one follows the batch."""
     if isinstance(size, Dim) and isinstance(times, int):
         return Dim(size.scale * times, size.offset * times)
     if isinstance(times, Dim) and isinstance(size, int):
         return _product(times, size)
-    if isinstance(size, Dim):
+    if isinstance(size, Dim) or isinstance(times, Dim):
         raise NoForm("both its batch and its length follow the batch")
     return size * times
 

@@ -70,7 +70,7 @@ def _truth(w: Writer, step: Step, x: Name, axes: list[int] | None) -> Name:
 
 
 @form("sum_to")
-def sum_to(w: Writer, step: Step, x: Name, *, shape: Any) -> Name:
+def sum_to(w: Writer, step: Step, x: Name, *, shape: tuple[Any, ...]) -> Name:
     given = first_value(step).shape
     ahead = len(given) - len(shape)
     pairs = zip(given[ahead:], shape, strict=True)

@@ -15,7 +15,7 @@ LEAST, MOST = -(1 << 62), 1 << 62  # where a slice has no end
 
 
 @form("reshape")
-def reshape(w: Writer, step: Step, x: Name, *, shape: Any) -> Name:
+def reshape(w: Writer, step: Step, x: Name, *, shape: tuple[Any, ...]) -> Name:
     return w.reshape(x, step.out.shape)
 
 
@@ -27,18 +27,18 @@ def swap_dims(w: Writer, step: Step, x: Name, *, dim1: int, dim2: int) -> Name:
 
 
 @form("permute")
-def permute(w: Writer, step: Step, x: Name, *, axes: Any) -> Name:
+def permute(w: Writer, step: Step, x: Name, *, axes: tuple[Any, ...]) -> Name:
     rank = len(axes)
     return w.node("Transpose", x, perm=[axis % rank for axis in axes])
 
 
 @form("expand")
-def expand(w: Writer, step: Step, x: Name, *, shape: Any) -> Name:
+def expand(w: Writer, step: Step, x: Name, *, shape: tuple[Any, ...]) -> Name:
     return w.node("Expand", x, w.sizes(step.out.shape))
 
 
 @form("flip")
-def flip(w: Writer, step: Step, x: Name, *, axes: Any) -> Name:
+def flip(w: Writer, step: Step, x: Name, *, axes: tuple[Any, ...]) -> Name:
     count = len(axes)
     if not count:
         return w.node("Identity", x)
@@ -78,7 +78,7 @@ def cat(w: Writer, step: Step, *xs: Name, dim: int) -> Name:
 
 
 @form("slice")
-def slice_(w: Writer, step: Step, x: Name, *, index: Any) -> Name:
+def slice_(w: Writer, step: Step, x: Name, *, index: tuple[Any, ...]) -> Name:
     given = first_value(step)
     part = _part_of_state(w, given, index)
     if part:
@@ -100,7 +100,7 @@ def slice_(w: Writer, step: Step, x: Name, *, index: Any) -> Name:
     return w.node("Slice", x, *ends, w.ints(*axes), w.ints(*steps))
 
 
-def _part_of_state(w: Writer, given: Value, index: Any) -> Name:
+def _part_of_state(w: Writer, given: Value, index: tuple[Any, ...]) -> Name:
     """The rows of an LSTM's states, or of its last memory, where a slice takes them."""
     parts = w.parts.get(given)
     if parts is None or index[1:] not in ((), (slice(None),)):
@@ -115,7 +115,9 @@ def _part_of_state(w: Writer, given: Value, index: Any) -> Name:
     return ""
 
 
-def _block(shape: Any, index: Any) -> list[tuple[int, int, int] | None]:
+def _block(
+    shape: tuple[Any, ...], index: tuple[Any, ...]
+) -> list[tuple[int, int, int] | None]:
     """For each dim where a block begins, its length, and what follows; None: all of it.
 
     Raises NoForm where that follows the batch, or has gaps.
@@ -141,7 +143,9 @@ def _pads(block: list[tuple[int, int, int] | None]) -> list[int]:
 
 
 @form("slice_assign")
-def slice_assign(w: Writer, step: Step, x: Name, values: Name, *, index: Any) -> Name:
+def slice_assign(
+    w: Writer, step: Step, x: Name, values: Name, *, index: tuple[Any, ...]
+) -> Name:
     """The values between zeros, chosen where a mask says so."""
     given = first_value(step)
     block = _block(given.shape, index)
@@ -160,12 +164,16 @@ def slice_assign(w: Writer, step: Step, x: Name, values: Name, *, index: Any) ->
 
 
 @form("slice_spread")
-def slice_spread(w: Writer, step: Step, x: Name, *, index: Any, shape: Any) -> Name:
+def slice_spread(
+    w: Writer, step: Step, x: Name, *, index: tuple[Any, ...], shape: tuple[Any, ...]
+) -> Name:
     return w.node("Pad", x, w.ints(*_pads(_block(shape, index))))
 
 
 @form("pad")
-def pad(w: Writer, step: Step, x: Name, *, widths: Any, value: Any) -> Name:
+def pad(
+    w: Writer, step: Step, x: Name, *, widths: tuple[Any, ...], value: float
+) -> Name:
     given = first_value(step)
     pads = [low for low, _ in widths] + [high for _, high in widths]
     if given.dtype.kind != "b":
@@ -218,7 +226,9 @@ def select_put(w: Writer, step: Step, x: Name, indices: Name, values: Name) -> N
 
 
 @form("hot_rows")
-def hot_rows(w: Writer, step: Step, x: Name, *, size: int, on: Any, off: Any) -> Name:
+def hot_rows(
+    w: Writer, step: Step, x: Name, *, size: int, on: float, off: float
+) -> Name:
     values = w.constant(np.array([off, on], step.out.dtype))
     depth = w.constant(np.array(size, np.int64))
     return w.node("OneHot", w.cast(x, np.int64), depth, values)
