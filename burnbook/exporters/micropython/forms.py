@@ -82,7 +82,7 @@ def linear(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
         return
     x, out = w.floats(step.inputs[0]), w.result(step.out)
     held = w.constant(weight)
-    w.call("linear", x, held, w.array(bias, weight), out, rows, inputs, outputs)
+    w.call("linear", x, held, w.array(bias), out, rows, inputs, outputs)
 
 
 @form("conv2d", "conv")
@@ -103,7 +103,7 @@ def conv(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
         w.int8(step, weight, bias, (filters, each * math.prod(taps)), sizes)
         return
     x, out = w.floats(step.inputs[0]), w.result(step.out)
-    w.call("conv", x, w.constant(weight), w.array(bias, weight), out, sizes)
+    w.call("conv", x, w.constant(weight), w.array(bias), out, sizes)
 
 
 def _wide(sizes: Any, more: int = 1) -> tuple[int, ...]:
@@ -196,7 +196,7 @@ def layer_norm(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
         else w.known(step.inputs[i])
         for i, filled in ((1, 1.0), (2, 0.0))
     )
-    held = w.array(gamma, step.out, "gamma"), w.array(beta, step.out, "beta")
+    held = w.array(gamma, "gamma"), w.array(beta, "beta")
     x, out = w.floats(step.inputs[0]), w.result(step.out)
     rows = math.prod(shape) // size
     w.call("layer_norm", x, *held, out, rows, size, float(attrs["epsilon"]))
@@ -210,7 +210,7 @@ def batch_norm(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     shift = beta - mean * factor
     inner = math.prod(w.shape(step.out)[2:])
     count = len(factor)
-    names = (w.array(v, step.out, n) for v, n in ((factor, "factor"), (shift, "shift")))
+    names = (w.array(v, n) for v, n in ((factor, "factor"), (shift, "shift")))
     x, out = w.floats(step.inputs[0]), w.result(step.out)
     whole = math.prod(w.shape(step.out))
     for name, text, given in zip(names, ("x * y", "x + y"), (x, out), strict=True):
@@ -235,7 +235,7 @@ def lstm(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     held = w.constant(step.inputs[1]), w.constant(step.inputs[2])
     state = w.scratch(4 * size), w.scratch(size)
     x, out = w.floats(step.inputs[0]), w.result(step.out)
-    given = w.array(bias, step.inputs[1])
+    given = w.array(bias)
     w.call("lstm", x, *held, given, out, steps, inputs, size, state)
 
 

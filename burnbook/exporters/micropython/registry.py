@@ -1,28 +1,9 @@
 """Which op becomes which call, and the functions of one and of two numbers."""
 
-from __future__ import annotations
+from burnbook.exporters.forms import Forms, NoForm as NoForm
 
-from collections.abc import Callable
-from typing import Any
-
-Form = Callable[[Any, Any, dict[str, Any]], None]
-FORMS: dict[str, Form] = {}
-
-
-class NoForm(Exception):
-    """A step that a small machine is not given; the text says why."""
-
-
-def form(*names: str) -> Callable[[Form], Form]:
-    """Declare how the ops with these names are written."""
-
-    def declare(function: Form) -> Form:
-        for name in names:
-            FORMS[name] = function
-        return function
-
-    return declare
-
+FORMS = Forms()
+form = FORMS.declare
 
 # Functions of one number, as Python expressions of x.
 UNARY = {

@@ -389,12 +389,11 @@ class Writer:
 
     def constant(self, value: Value) -> str:
         """The name of a constant, as floats."""
-        return self.array(self.known(value), value, value.name)
+        return self.array(self.known(value), value.name)
 
-    def array(self, numbers: np.ndarray, like: Value, hint: str = "") -> str:
+    def array(self, numbers: np.ndarray, hint: str = "bias") -> str:
         """The name of an array of floats that is held in the file."""
-        del like
-        return self._held(np.asarray(numbers, np.float32), hint or "bias", "f")
+        return self._held(np.asarray(numbers, np.float32), hint, "f")
 
     def bias(self, step: Step, count: int, place: int = 2) -> np.ndarray:
         """The bias of a layer, zeros where it has none."""

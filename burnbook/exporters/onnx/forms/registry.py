@@ -5,24 +5,7 @@ that is left out); attributes come by keyword. It adds nodes and gives the name 
 result, a tuple of names, or a function that joins the result where it is wanted whole.
 """
 
-from collections.abc import Callable
-from typing import Any
+from burnbook.exporters.forms import Forms, NoForm as NoForm
 
-Form = Callable[..., Any]
-
-FORMS: dict[str, Form] = {}
-
-
-class NoForm(Exception):
-    """A step that ONNX cannot express as it stands; the text says why."""
-
-
-def form(*names: str) -> Callable[[Form], Form]:
-    """Declare how the ops with these names are written."""
-
-    def declare(function: Form) -> Form:
-        for name in names:
-            FORMS[name] = function
-        return function
-
-    return declare
+FORMS = Forms()
+form = FORMS.declare
