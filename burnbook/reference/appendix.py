@@ -36,9 +36,9 @@ HEADS = {  # and how much of the width each has, in percent
     "PyTorch": 12,
 }
 KINDS = {"F": "Float", "I": "Int", "B": "Bool"}
-_LEFT = "text-align:left"  # JupyterLab turns tables to the right
-_CODE = f"{_LEFT};font-family:monospace"
-_STYLES = (_LEFT, _LEFT, _CODE, _LEFT, _CODE, _CODE, _CODE)
+LEFT = "text-align:left"  # JupyterLab turns tables to the right
+_CODE = f"{LEFT};font-family:monospace"
+_STYLES = (LEFT, LEFT, _CODE, LEFT, _CODE, _CODE, _CODE)
 
 
 class Page:
@@ -53,15 +53,19 @@ class Page:
         return f"{self.title}: {count} function{'' if count == 1 else 's'}"
 
     def _repr_html_(self) -> str:
-        heads = "".join(
-            f'<th style="{_LEFT};width:{width}%">{head}</th>'
-            for head, width in HEADS.items()
-        )
-        body = "".join(map(_line, self.rows))
-        return (
-            f'<table style="width:100%"><thead><tr>{heads}</tr></thead>'
-            f"<tbody>{body}</tbody></table>"
-        )
+        return page_table(HEADS, map(_line, self.rows))
+
+
+def page_table(heads: dict[str, int], lines: Iterable[str]) -> str:
+    """A table as wide as the page; heads: with their widths, in percent."""
+    shown = "".join(
+        f'<th style="{LEFT};width:{width}%">{head}</th>'
+        for head, width in heads.items()
+    )
+    return (
+        f'<table style="width:100%"><thead><tr>{shown}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table>"
+    )
 
 
 def operations(section: str) -> Page:

@@ -23,6 +23,7 @@ from burnbook.importers.onnx.naming import snake
 from burnbook.importers.onnx.operators import OPERATORS
 from burnbook.importers.onnx.source import SIGNS
 from burnbook.importers.onnx.versions import VERSIONS
+from burnbook.reference.appendix import LEFT, page_table
 
 FILE = Path(__file__).with_name("onnx_operators.json")
 FAMILIES = {
@@ -65,7 +66,6 @@ LAYERS = {  # what an operator becomes where its weights are the file's own
     "RMSNormalization": "nn.RmsNorm",
 }
 HEADS = {"operator": 24, "versions": 20, "becomes": 24, "cases": 12, "remarks": 20}
-_LEFT = "text-align:left"  # JupyterLab turns tables to the right
 
 
 @dataclass(frozen=True)
@@ -164,15 +164,7 @@ class OnnxPage:
         )
 
     def _repr_html_(self) -> str:
-        heads = "".join(
-            f'<th style="{_LEFT};width:{width}%">{head}</th>'
-            for head, width in HEADS.items()
-        )
-        body = "".join(map(_line, self.rows))
-        return (
-            f'<table style="width:100%"><thead><tr>{heads}</tr></thead>'
-            f"<tbody>{body}</tbody></table>"
-        )
+        return page_table(HEADS, map(_line, self.rows))
 
 
 def onnx_operators(family: str = "", *, find: str = "") -> OnnxPage:
@@ -209,8 +201,8 @@ class OnnxTotals:
 
     def _repr_html_(self) -> str:
         heads = ("kind", "cases", "by execution", "by written source")
-        head = "".join(f'<th style="{_LEFT}">{text}</th>' for text in heads)
-        cell = f'<td style="{_LEFT}">'
+        head = "".join(f'<th style="{LEFT}">{text}</th>' for text in heads)
+        cell = f'<td style="{LEFT}">'
         rows = "".join(
             f"<tr>{''.join(f'{cell}{text}</td>' for text in (kind, *row))}</tr>"
             for kind, row in self.kinds.items()
@@ -234,5 +226,5 @@ def _line(row: OnnxRow) -> str:
         f"{passed} / {count}" if count else "",
         escape(row.remarks),
     ]
-    cells = "".join(f'<td style="{_LEFT}">{text}</td>' for text in texts)
+    cells = "".join(f'<td style="{LEFT}">{text}</td>' for text in texts)
     return f"<tr>{cells}</tr>"
