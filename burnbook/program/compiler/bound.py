@@ -7,7 +7,7 @@ of a table, the elements of a sum), it also gives a function for some of them, s
 several steps can go over a batch together, stretch by stretch.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.base import Backend
+from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import RUN, many_times
 from burnbook.backend.products import dot
 from burnbook.core.formulas import Formula
@@ -113,7 +114,10 @@ def leaves_of(tree: Any) -> list[Any]:
 
 
 def called(call: Call) -> Bound:
-    """Any step: its op is run as always, and the result is copied to its place."""
+    """Any step: its op is run as always, and makes its results in their places.
+
+    A result that came to lie elsewhere is copied there.
+    """
     step, backend, outs = call.step, call.backend, call.outs
     values, attrs = call.values, call.attrs
     several, given = step.is_tuple, call.given
@@ -124,16 +128,48 @@ def called(call: Call) -> Bound:
             return given.keys[leaf]
         return leaf(given.numbers) if type(leaf) is Formula else leaf
 
+    places = [out for out in outs if out is not None and out.flags.c_contiguous]
+
     def run() -> None:
         named = mapped(attrs, put) if changes else attrs
         inputs = mapped(values, put) if changes else values
-        found = backend.run(step.op, inputs, named)
-        for out, array in zip(outs, found if several else (found,), strict=True):
-            if out is not None:
-                np.copyto(out, array, casting="unsafe")
+        found = buffers.offering(places, partial(backend.run, step.op, inputs, named))
+        put_in_place(outs, found if several else (found,))
 
     size = sum(a.nbytes for a in (*outs, *values) if isinstance(a, np.ndarray))
     return Bound(run, cost=2000 + size / BYTES)
+
+
+def put_in_place(places: Sequence[Any], found: Sequence[Any]) -> None:
+    """Copy results to their places, but for those that are there already."""
+    pairs = zip(places, found, strict=True)
+    late = [pair for pair in pairs if pair[0] is not None and not _same(*pair)]
+    if len(late) > 1:  # one may lie in the place of another
+        late = [
+            (place, array.copy() if _lies_in(array, places) else array)
+            for place, array in late
+        ]
+    for place, array in late:
+        np.copyto(place, array, casting="unsafe")
+
+
+def _same(place: Any, array: Any) -> bool:
+    """Whether an array is what stands in a place."""
+    if place is array:
+        return True
+    if place.size < 256 or type(array) is not np.ndarray or place.dtype != array.dtype:
+        return False  # a copy is as quick as a look
+    return (
+        place.shape == array.shape
+        and place.strides == array.strides
+        and place.__array_interface__["data"] == array.__array_interface__["data"]
+    )
+
+
+def _lies_in(array: Any, places: Sequence[Any]) -> bool:
+    return isinstance(array, np.ndarray) and any(
+        place is not None and np.may_share_memory(array, place) for place in places
+    )
 
 
 def by_sample(call: Call, cost: float) -> Bound | None:

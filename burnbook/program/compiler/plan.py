@@ -26,6 +26,8 @@ from burnbook.program.values import Step, Value
 #: Of steps that may write over what they read: for each result, that input.
 UPDATES = {"adam_step": (0, 2, 3)}
 VIEWS = {"reshape", "swap_dims", "permute", "slice", "expand", "flip"}
+VIEWS |= {"reshape.backward", "swap_dims.backward", "permute.backward"}
+VIEWS |= {"add.backward", "flip.backward"}  # where nothing was stretched
 NEAR = 1 << 18  # bytes that a stretch of a region may touch: half of a second cache
 WORTH = 60_000  # nanoseconds of work that are worth waking another thread
 Arrays = dict[Value, Any]
@@ -133,10 +135,11 @@ class Plan:
         for i, step in enumerate(self.what.steps):
             source = step.inputs[0] if step.inputs else None
             if step.op.name in VIEWS and type(source) is Value and source in self.roots:
-                found = self._view(step, arrays)
-                if np.may_share_memory(found, arrays[source]):
-                    arrays[step.out] = found
-                    self.roots[step.out] = self.roots[source]
+                found = self._views(step, arrays)
+                views = found.values()
+                if all(np.may_share_memory(view, arrays[source]) for view in views):
+                    arrays.update(found)
+                    self.roots.update(dict.fromkeys(found, self.roots[source]))
                     self.views.add(i)
                     continue
             for value in step.outputs:
@@ -148,9 +151,13 @@ class Plan:
     def _fresh(self, value: Value) -> Any:
         return np.empty(value.shape_at(self.n), value.dtype)
 
-    def _view(self, step: Step, arrays: Arrays) -> Any:
+    def _views(self, step: Step, arrays: Arrays) -> Arrays:
+        """What a step that only looks at its first input another way gives."""
         call = self._call(step, arrays)
-        return step.op.forward(self.backend.xp, *call.values, **call.attrs)
+        found = step.op.forward(self.backend.xp, *call.values, **call.attrs)
+        results = found if step.is_tuple else (found,)
+        pairs = zip(step.outputs, results, strict=True)
+        return {value: array for value, array in pairs if value is not None}
 
     def _last_uses(self) -> dict[Value, int]:
         """The step that uses each place last; outputs are used after all of them."""
@@ -218,7 +225,7 @@ class Plan:
         for i in sorted(self.views):
             step = self.what.steps[i]
             if self.roots[step.out] is root:
-                arrays[step.out] = self._view(step, arrays)
+                arrays.update(self._views(step, arrays))
 
     def _call(self, step: Step, arrays: Arrays) -> Call:
         def put(leaf: Any) -> Any:
@@ -319,12 +326,11 @@ class Plan:
                 like = trial[root]
                 arrays[root] = np.ndarray(like.shape, like.dtype, memory, starts[root])
         for i, step in enumerate(self.what.steps):
+            if i in self.views:
+                arrays.update(self._views(step, arrays))
+                continue
             for value in step.outputs:
-                if value is None or value in arrays:
-                    continue
-                if i in self.views:
-                    arrays[value] = self._view(step, arrays)
-                else:
+                if value is not None and value not in arrays:
                     root = arrays[self.roots[value]]
                     arrays[value] = root.reshape(trial[value].shape)
         return arrays
