@@ -33,6 +33,14 @@ class Given:
 
     keys: dict[Value, Any] = field(default_factory=dict[Value, Any])
     numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+    #: Masks that were drawn, by key, size and threshold, for the gradient of dropout.
+    masks: dict[tuple[Value, int, int], Any] = field(
+        default_factory=dict[tuple[Value, int, int], Any]
+    )
+    #: What is known to be relu of dropout: the result, and the key.
+    rectified: set[tuple[Value, Value]] = field(
+        default_factory=set[tuple[Value, Value]]
+    )
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,10 @@ class Bound:
 
     run: all of it. units: into how many equal stretches the result falls, and the
     inputs at the places `stretched`; part: some of them. cost: nanoseconds that all of
-    it takes, roughly.
+    it takes, roughly. before, after: what `run` does around all of its parts.
+
+    together: makes one function of several such steps in a row, each of which says in
+    `about` what it is about.
     """
 
     run: Callable[[], Any]
@@ -75,9 +86,15 @@ class Bound:
     cost: float = 0.0
     how: str = "op"
     stretched: tuple[int, ...] = ()
+    before: Callable[[], Any] | None = None
+    after: Callable[[], Any] | None = None
+    together: "Callable[[Sequence[Bound]], Callable[[], Any]] | None" = None
+    about: Any = None
 
 
-WITH_FORMULAS = {"adam_step"}  # whose binders know of numbers that each run brings
+# Whose binders know of numbers and keys that each run brings.
+WITH_FORMULAS = {"adam_step", "dropout", "dropout.backward"}
+WITH_FORMULAS |= {"dropped_block", "dropped_slopes", "pooled_slopes"}
 Binder = Callable[[Call], Bound | None]
 BINDERS: dict[str, list[Binder]] = {}
 

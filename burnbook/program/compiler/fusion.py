@@ -140,8 +140,8 @@ RULES: list[FusionRule] = []
 def fusion(pattern: str, when: Condition | None = None) -> Callable[[Forward], Forward]:
     """Declare a function as what computes every chain of ops of a pattern.
 
-    pattern: names of ops in order; "relu|gelu" is one of several, and with a question
-    mark behind it one that may be missing. The function takes `xp`, the inputs of the
+    pattern: names of ops in order; "relu|gelu" is one of several, with a question mark
+    behind it one that may be missing, and "relu.backward" the gradient of an op. The function takes `xp`, the inputs of the
     steps but for those that the chain itself passes on, and the attributes of all steps
     by name; where two have the same name the later one is called `<op>_<name>`. If it
     takes `chain`, it is given the names of the ops. when: a condition on the steps.
@@ -160,7 +160,7 @@ def fusion(pattern: str, when: Condition | None = None) -> Callable[[Forward], F
     links: list[tuple[frozenset[str], bool]] = []
     for word in pattern.split():
         names = word.removesuffix("?").split("|")
-        unknown = [name for name in names if name not in OPS]
+        unknown = [n for n in names if n.removesuffix(".backward") not in OPS]
         if unknown:
             what = f"there is no op {unknown[0]!r}"
             raise ArgumentError("fusion", what, [("pattern", pattern)])

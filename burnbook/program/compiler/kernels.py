@@ -15,7 +15,6 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.numpy import Numpy
 from burnbook.backend.products import dot, dot_plus
-from burnbook.core.formulas import Formula
 from burnbook.program.compiler.bound import (
     Bound,
     Call,
@@ -344,38 +343,3 @@ def bind_layer_norm(call: Call) -> Bound | None:
     part = partial(norm.layer_rows, rows, *lines, to, *kept, epsilon)
     run = partial(part, 0, len(rows))
     return Bound(run, len(rows), part, x.size * 1.0, "compiled", (0,))
-
-
-@binder("adam_step")
-def bind_adam(call: Call) -> Bound | None:
-    """A step of Adam, over the parameter and what is remembered of its gradients."""
-    param, grad, m, v = call.values
-    if not is_ready(call, "optimizer_steps"):
-        return None
-    if any(out is None for out in call.outs) or not plain(*call.values, *call.outs):
-        return None
-    from burnbook.backend.compiled import optimizer_steps as kernels
-
-    none = np.empty(0, F32)
-    before = (*[a.reshape(-1) for a in (param, grad, m, v)], none)
-    after = (*[a.reshape(-1) for a in call.outs], none)
-    places = [a.ctypes.data for a in (*after[1:3], *before[2:4])]
-    reuse = places[:2] == places[2:]
-    attrs, given, size = call.attrs, call.given, param.size
-    is_large = size >= kernels.SERIAL
-
-    def run() -> None:
-        numbers = given.numbers
-        named = {k: f(numbers) if type(f) is Formula else f for k, f in attrs.items()}
-        time, lr = named["time"], named["lr"]
-        beta_1, beta_2 = named["beta_1"], named["beta_2"]
-        step, scale = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
-        rest = (named["epsilon"], named["penalty"], 1.0 - lr * named["decay"])
-        factors = (step, beta_1, beta_2, scale, *rest)
-        args = (before, after, factors, named["cautious"], reuse)
-        if is_large:
-            threads.run(kernels.adam_range, args, size, kernels.GRAIN)
-        else:
-            kernels.adam_range(*args, 0, size)
-
-    return Bound(run, cost=size * 1.0, how="compiled")

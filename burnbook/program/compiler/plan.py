@@ -90,8 +90,7 @@ class Plan:
         self.arrays = self._placed_arrays(memory, starts, trial)
         self.bounds = {i: self._bound(what.steps[i], self.arrays) for i in bounds}
         self.calls: list[Callable[[], Any]] = []
-        for region in self.regions:
-            self.calls += self._calls_of(region)
+        self._join_calls()
         for old, new in what.updates:
             if self.roots.get(new) is not old:
                 target, found = self.arrays[old], self.arrays[new]
@@ -335,6 +334,28 @@ class Plan:
                     arrays[value] = root.reshape(trial[value].shape)
         return arrays
 
+    def _join_calls(self) -> None:
+        """The calls of all regions; steps that can be taken together are one."""
+        waiting: list[Bound] = []
+
+        def join() -> None:
+            if len(waiting) > 1 and waiting[0].together is not None:
+                self.calls.append(waiting[0].together(tuple(waiting)))
+            else:
+                self.calls.extend(bound.run for bound in waiting)
+            waiting.clear()
+
+        for region in self.regions:
+            bounds = [self.bounds[i] for i in region.numbers]
+            if bounds[0].together is None or len(bounds) > 1:
+                join()
+                self.calls += self._calls_of(region)
+                continue
+            if waiting and waiting[0].together is not bounds[0].together:
+                join()
+            waiting += bounds
+        join()
+
     def _calls_of(self, region: Region) -> list[Callable[[], Any]]:
         """A region as functions to call one after the other."""
         bounds = [self.bounds[i] for i in region.numbers]
@@ -345,9 +366,12 @@ class Plan:
             return [bound.run for bound in bounds]
         region.in_turns = len(bounds) > 1
         work = partial(_in_turns, _steps_of(bounds, region.count), self._tile(region))
+        call = partial(work, 0, region.count)
         if is_shared:
-            return [partial(threads.run, work, (), region.count, 1)]
-        return [partial(work, 0, region.count)]
+            call = partial(threads.run, work, (), region.count, 1)
+        before = [bound.before for bound in bounds if bound.before is not None]
+        after = [bound.after for bound in bounds if bound.after is not None]
+        return [*before, call, *after]
 
     def _touched(self, region: Region) -> int:
         """The most bytes that two steps of a region touch."""
