@@ -1,6 +1,7 @@
 """Compiled programs: equal to the program, whatever is asked of them, and when."""
 
 import threading
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -236,9 +237,21 @@ def test_what_a_view_shows_lives_as_long_as_the_view():
 
 def test_explain_says_what_is_fused_and_what_memory_is_planned():
     text = capture(guide(PLAIN), drawn(2, 28, 28, device=PLAIN)).compile().explain(2)
-    assert "conv2d → relu → adaptive_avg_pool2d [2, 16, 8, 8]" in text
+    assert "linear → relu [2, 32]" in text
     assert "reshape [2, 1, 28, 28]  view" in text
     assert text.splitlines()[-1].startswith("memory: ")
+
+
+def test_steps_of_a_chain_that_no_kernel_serves_run_by_themselves():
+    text = capture(guide(PLAIN), drawn(2, 28, 28, device=PLAIN)).compile().explain(2)
+    assert "conv2d [2, 16, 24, 24]" in text
+    assert "relu [2, 16, 24, 24]  in place" in text
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="kernels need numba")
+def test_a_chain_that_a_kernel_serves_is_one_step():
+    text = capture(guide(), drawn(2, 28, 28)).compile().explain(2)
+    assert "conv2d → relu → adaptive_avg_pool2d [2, 16, 8, 8]" in text
 
 
 def test_a_decorated_device_runs_the_plan_of_the_plain_one_below():

@@ -93,8 +93,10 @@ class Bound:
 
 
 # Whose binders know of numbers and keys that each run brings.
-WITH_FORMULAS = {"adam_step", "dropout", "dropout.backward"}
-WITH_FORMULAS |= {"dropped_block", "dropped_slopes", "pooled_slopes"}
+WITH_FORMULAS = {
+    *("adam_step", "sgd_step", "dropout", "dropout.backward"),
+    *("dropped_block", "dropped_slopes", "pooled_slopes"),
+}
 Binder = Callable[[Call], Bound | None]
 BINDERS: dict[str, list[Binder]] = {}
 

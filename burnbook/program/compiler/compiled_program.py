@@ -11,6 +11,7 @@ from burnbook.core.dtypes import kind_of
 from burnbook.core.errors import ArgumentError
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler import (
+    gradients as gradients,
     kernels as kernels,
     patterns as patterns,
     training_kernels as training_kernels,

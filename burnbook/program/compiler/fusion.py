@@ -29,14 +29,24 @@ SWAPPED = {"add", "mul", "max_pair", "min_pair"}  # either input may be the chai
 
 
 class FusedOp:
-    """What a rule makes of a chain of ops: their names, and one forward function."""
+    """What a rule makes of a chain of ops: their names, and one forward function.
+
+    steps: those of the chain.
+    """
 
     extras = ()
 
-    def __init__(self, name: str, chain: tuple[str, ...], forward: Forward):
+    def __init__(
+        self,
+        name: str,
+        chain: tuple[str, ...],
+        forward: Forward,
+        steps: tuple[Step, ...] = (),
+    ):
         self.name = name
         self.chain = chain
         self.forward = forward
+        self.steps = steps
         self.__doc__ = forward.__doc__
 
     def __repr__(self) -> str:
@@ -123,7 +133,7 @@ class FusionRule:
             attrs["chain"] = chain
         last = steps[-1]
         path = next((step.path for step in steps if step.path), "")
-        op: Any = FusedOp(self.name, chain, self.forward)
+        op: Any = FusedOp(self.name, chain, self.forward, steps)
         return Step(op, tuple(inputs), attrs, (last.out,), path, last.line)
 
 
@@ -141,10 +151,11 @@ def fusion(pattern: str, when: Condition | None = None) -> Callable[[Forward], F
     """Declare a function as what computes every chain of ops of a pattern.
 
     pattern: names of ops in order; "relu|gelu" is one of several, with a question mark
-    behind it one that may be missing, and "relu.backward" the gradient of an op. The function takes `xp`, the inputs of the
-    steps but for those that the chain itself passes on, and the attributes of all steps
-    by name; where two have the same name the later one is called `<op>_<name>`. If it
-    takes `chain`, it is given the names of the ops. when: a condition on the steps.
+    behind it one that may be missing, and "relu.backward" the gradient of an op. The
+    function takes `xp`, the inputs of the steps but for those that the chain itself
+    passes on, and the attributes of all steps by name; where two have the same name the
+    later one is called `<op>_<name>`. If it takes `chain`, it is given the names of the
+    ops. when: a condition on the steps.
 
     The newest rule that fits is used. `without_rule` takes one back.
 

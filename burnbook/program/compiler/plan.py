@@ -8,7 +8,7 @@ function after the other, and copies the outputs out.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,17 +17,26 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.thread_pool import cores, threads
 from burnbook.backend.numpy import no_errors, reset_errstate, set_errstate
-from burnbook.program.compiler.bound import IN_PLACE, Bound, Call, Given, bind
-from burnbook.program.compiler.fusion import attrs_of
+from burnbook.program.compiler.bound import (
+    BINDERS,
+    IN_PLACE,
+    Bound,
+    Call,
+    Given,
+    bind,
+)
+from burnbook.program.compiler.fusion import FusedOp, attrs_of
 from burnbook.program.compiler.memory import Lifetime, block, peak, placed
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 
 #: Of steps that may write over what they read: for each result, that input.
 UPDATES = {"adam_step": (0, 2, 3)}
-VIEWS = {"reshape", "swap_dims", "permute", "slice", "expand", "flip"}
-VIEWS |= {"reshape.backward", "swap_dims.backward", "permute.backward"}
-VIEWS |= {"add.backward", "flip.backward"}  # where nothing was stretched
+VIEWS = {
+    *("reshape", "swap_dims", "permute", "slice", "expand", "flip"),
+    *("reshape.backward", "swap_dims.backward", "permute.backward", "flip.backward"),
+    "add.backward",  # where nothing was stretched
+}
 NEAR = 1 << 18  # bytes that a stretch of a region may touch: half of a second cache
 WORTH = 60_000  # nanoseconds of work that are worth waking another thread
 Arrays = dict[Value, Any]
@@ -78,6 +87,11 @@ class Plan:
         self.roots: dict[Value, Value] = {}
         self.views: set[int] = set()
         trial = self._trial_arrays()
+        steps = tuple(self._split(trial))
+        if len(steps) > len(what.steps):
+            self.what = what = replace(what, steps=steps)
+            self.roots, self.views = {}, set()
+            trial = self._trial_arrays()
         self._merge_in_place(trial)
         bounds = {
             i: self._bound(step, trial)
@@ -119,6 +133,19 @@ class Plan:
         finally:
             reset_errstate(before)
         return [out.copy() for out in self._outs]
+
+    def _split(self, arrays: Arrays) -> list[Step]:
+        """The steps, with those of a chain by themselves where nothing gains by it.
+
+        That is where a rule has kernels, and none of them serves these arrays.
+        """
+        found: list[Step] = []
+        for step in self.what.steps:
+            chain = step.op.steps if isinstance(step.op, FusedOp) else ()
+            is_ours = chain and step.op.name in BINDERS
+            is_idle = is_ours and self._bound(step, arrays).how == "op"
+            found += chain if is_idle else (step,)
+        return found
 
     def _trial_arrays(self) -> Arrays:
         """An array for each value, all apart; views are views of these.

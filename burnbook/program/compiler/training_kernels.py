@@ -16,12 +16,61 @@ from burnbook.core.formulas import Formula
 from burnbook.core.op import OPS
 from burnbook.ops.random import CHANCES, dropout_limits
 from burnbook.program.compiler.bound import Bound, Call, Given, binder
-from burnbook.program.compiler.kernels import F32, is_ready, plain
+from burnbook.program.compiler.kernels import F32, RATE, is_ready, laid_anew, plain
+from burnbook.program.compiler.patterns import window_of
 from burnbook.program.values import Value
 
 DRAW = 0.9  # nanoseconds that a random number takes
 WORDS = 16  # random numbers that are drawn from one count
 PIECE = 1 << 13  # elements of a parameter that one call of a kernel takes
+
+
+# Convolutions and pools
+
+
+@binder("conv2d.backward")
+def bind_conv_backward(call: Call) -> Bound | None:
+    """The gradients of a convolution with few channels, some samples at a time."""
+    g, x, weight, *_ = call.values
+    dx, dw, db = [*call.outs, None, None][:3]
+    attrs = call.attrs
+    stride, padding = tuple(attrs["stride"]), tuple(attrs["padding"])
+    dilation, groups = tuple(attrs["dilation"]), attrs["groups"]
+    if not is_ready(call, "conv") or not plain(g, x, weight) or not g.size:
+        return None
+    from burnbook.backend.compiled import conv
+
+    shares = min(conv.SHARES, len(x))
+    if conv.in_blocks(x, weight, g.shape[2:], stride, dilation, groups):
+        return None
+    found = conv.shared_gradients(g, x, weight, stride, padding, dilation, groups, dx)
+    if found is None or len(x) % shares:
+        return None
+    lay, work, total = found
+
+    def after() -> None:
+        total(dw, db)
+
+    cost = 2 * g.size * weight[0].size / RATE
+    return laid_anew(lay, work, shares, cost, (0, 1), after)
+
+
+@binder("adaptive_avg_pool2d", "avg_pool2d")
+def bind_average(call: Call) -> Bound | None:
+    """Averages of windows that lie side by side."""
+    (x,), out = call.values, call.out
+    if not is_ready(call, "pool") or not plain(x, out) or not out.size:
+        return None
+    name = call.step.op.name
+    window = window_of(name, call.attrs, x.shape[2:], out.shape[2:])
+    if window is None:
+        return None
+    from burnbook.backend.compiled import pool
+
+    planes = [a.reshape(-1, *a.shape[2:]) for a in (x, out)]
+    part = partial(pool.average_range, *planes, *window)
+    run = partial(part, 0, len(planes[0]))
+    return Bound(run, len(planes[0]), part, x.size * 0.2, "compiled", (0,))
 
 
 # Gradients of elementwise ops
@@ -179,7 +228,7 @@ def bind_pooled_slopes(call: Call) -> Bound | None:
     from burnbook.backend.compiled import pool
 
     planes = [a.reshape(-1, *a.shape[2:]) for a in (g, y, out)]
-    window = [whole // size for whole, size in zip(out.shape[2:], g.shape[2:])]
+    window = (out.shape[2] // g.shape[2], out.shape[3] // g.shape[3])
     args = (*planes, *window, F32.type(scale))
     part = partial(pool.share_rectified, *args)
     run = partial(part, 0, len(planes[0]))
@@ -271,6 +320,30 @@ class AdamPart:
         return (step, beta_1, beta_2, scale, *rest), named["cautious"]
 
 
+@binder("sgd_step")
+def bind_sgd(call: Call) -> Bound | None:
+    """A step of plain gradient descent."""
+    param, grad = call.values
+    if not is_ready(call, "optimizer_steps") or not plain(param, grad, call.out):
+        return None
+    from burnbook.backend.compiled import optimizer_steps as kernels
+
+    none, attrs, given = np.empty(0, F32), call.attrs, call.given
+    before = (param.reshape(-1), grad.reshape(-1), none)
+    after, size = (call.out.reshape(-1), none), param.size
+
+    def run() -> None:
+        lr = attrs["lr"]
+        rate = lr(given.numbers) if type(lr) is Formula else lr
+        args = (before, after, (rate, attrs["penalty"], 0.0, 1.0), False, False)
+        if size >= kernels.SERIAL:
+            threads.run(kernels.momentum_range, args, size, kernels.GRAIN)
+        else:
+            kernels.momentum_range(*args, 0, size)
+
+    return Bound(run, cost=size * 0.3, how="compiled")
+
+
 @binder("adam_step")
 def bind_adam(call: Call) -> Bound | None:
     """A step of Adam, over the parameter and what is remembered of its gradients."""
@@ -284,7 +357,8 @@ def bind_adam(call: Call) -> Bound | None:
     flat = tuple([a.reshape(-1) for a in call.values])
     new = tuple([a.reshape(-1) for a in call.outs])
     before, after = (*flat, none), (*new, none)
-    same = [_begins_at(a) == _begins_at(b) for a, b in zip(new, (flat[0], *flat[2:]))]
+    old = (flat[0], *flat[2:])
+    same = [_begins_at(a) == _begins_at(b) for a, b in zip(old, new, strict=True)]
     reuse, size = all(same[1:]), flat[0].size
     part = AdamPart(flat, call.attrs, call.given, all(same))
 

@@ -9,8 +9,8 @@ buffer; a buffer with no reference but ours is free for the next result.
 import ctypes
 import sys
 import threading
-from contextlib import suppress
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import prod
 from sys import getrefcount
 from threading import get_ident
