@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError
 from burnbook.program.compiler.fusion import RULES
@@ -104,6 +105,9 @@ class CompiledTraining:
         inputs = [v for v in self.program.inputs if v.name in state.values]
         self._held = {v: np.array(state.values[v.name], order="C") for v in inputs}
         self._numbers = dict(state.numbers)
+        held = {value.name for value in inputs}
+        rest = {name: v for name, v in state.values.items() if name not in held}
+        self._state = TrainingState(rest, self._numbers)
 
     def _plan_of(self, arrays: list[Any]) -> Plan:
         """The plan for a batch of these shapes."""
@@ -133,6 +137,7 @@ class CompiledTraining:
             while len(self._plans) >= MOST_PLANS:
                 self._plans.pop(next(iter(self._plans)))
             backend = program.backend
+            buffers.trim()
             found = Plan(what, n, backend, bool(backend.kernels))
             self._plans[shapes] = found
         return found

@@ -104,6 +104,13 @@ class Buffers:
             else:
                 self.offered[me] = before
 
+    def trim(self) -> None:
+        """Let go of what nobody holds: after a piece of work that is not done again."""
+        with self.lock:
+            self._let_go()
+            if self._let_go() >= MUCH:
+                _give_back()
+
     def _let_go(self) -> int:
         """Drop what is out of use; how many bytes that were."""
         gone = 0
