@@ -23,6 +23,7 @@ from burnbook.program.values import Value
 DRAW = 0.9  # nanoseconds that a random number takes
 WORDS = 16  # random numbers that are drawn from one count
 PIECE = 1 << 13  # elements of a parameter that one call of a kernel takes
+MANY = 1 << 20  # elements of all parameters; with fewer, one thread is as quick as two
 
 
 # Convolutions and pools
@@ -398,7 +399,7 @@ def adam_together(bounds: Sequence[Bound]) -> Callable[[], Any]:
                     _one_by_one(bounds)
                     return
         args = (pieces, *first.numbers())
-        if size >= kernels.SERIAL:
+        if size >= MANY:
             threads.run(kernels.adam_pieces, args, len(pieces))
         else:
             kernels.adam_pieces(*args, 0, len(pieces))
