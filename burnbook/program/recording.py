@@ -341,7 +341,7 @@ class Recording:
         return value.array
 
     def let_go(self) -> None:
-        """Forget what results hold; their shapes and types are all that a program needs.
+        """Forget what results hold; a program needs their shapes and types alone.
 
         Why: each run of a training step holds every activation and every gradient.
         """

@@ -308,6 +308,22 @@ def error_of(training, x, wrong, device):
     raise AssertionError("no error")
 
 
+def test_what_follows_from_the_batch_size_is_computed_once():
+    device = DEVICES["compiled"]
+    model, given = made("layer norm", device)
+    loss = lambda model, x, y: model.forward(x).sum()  # noqa: E731 - short
+    training = capture_training(model, loss, SgdConfig().init(), *given[0])
+    compiled, state = CompiledTraining(training), training.start
+    for batch in given:
+        state, _ = training.step(state, 0.01, *batch)
+        compiled.step(0.01, *batch)
+    agree(compiled.state.values, state.values, device)
+    ran = {step.op.name for step in training.program.steps}
+    plan = next(iter(compiled._plans.values()))
+    assert "sum.backward" in ran
+    assert "sum.backward" not in {step.op.name for step in plan.what.steps}
+
+
 # Results in their places
 
 

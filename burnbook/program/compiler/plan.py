@@ -27,6 +27,7 @@ from burnbook.program.compiler.bound import (
 )
 from burnbook.program.compiler.fusion import FusedOp, attrs_of
 from burnbook.program.compiler.memory import Lifetime, block, peak, placed
+from burnbook.program.compiler.passes import folded
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 
@@ -81,6 +82,8 @@ class Plan:
     """
 
     def __init__(self, what: Part, n: int | None, backend: Backend, is_compiled: bool):
+        left, known = folded(what.steps, what.constants, backend, n)
+        what = replace(what, steps=tuple(left), constants=known)
         self.what, self.n, self.backend = what, n, backend
         self.is_compiled = is_compiled
         self.given = Given()
