@@ -147,7 +147,7 @@ def called(call: Call) -> Bound:
             return given.keys[leaf]
         return leaf(given.numbers) if type(leaf) is Formula else leaf
 
-    places = [out for out in outs if out is not None and out.flags.c_contiguous]
+    places = [out for out in outs if out is not None and _is_free(out, values)]
 
     def run() -> None:
         named = mapped(attrs, put) if changes else attrs
@@ -157,6 +157,15 @@ def called(call: Call) -> Bound:
 
     size = sum(a.nbytes for a in (*outs, *values) if isinstance(a, np.ndarray))
     return Bound(run, cost=2000 + size / BYTES)
+
+
+def _is_free(out: Any, values: Sequence[Any]) -> bool:
+    """Whether a place can be written to while all inputs are still read."""
+    found = leaves_of(values)
+    arrays = [leaf for leaf in found if isinstance(leaf, np.ndarray)]
+    return bool(out.flags.c_contiguous) and not any(
+        np.may_share_memory(out, array) for array in arrays
+    )
 
 
 def put_in_place(places: Sequence[Any], found: Sequence[Any]) -> None:
