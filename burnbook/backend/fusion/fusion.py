@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
+from weakref import ref
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from burnbook.backend.base import (
 )
 from burnbook.backend.fusion.deferred import (
     Deferred,
-    Failed,
     Spec,
     plain,
     plain_tree,
@@ -49,6 +49,7 @@ from burnbook.backend.fusion.stream import (
     Nest,
     Plans,
     Stream,
+    new,
     place,
 )
 from burnbook.core.errors import BackendError
@@ -115,8 +116,59 @@ class Fusion(BackendWrapper):
         self._here.stream.flush()
         self._inner.sync()
 
-    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:  # noqa: C901 - hot
         """Write an operation down; run it at once where that is needed."""
+        stream = self._here.stream
+        count = len(values)
+        if not attrs and 0 < count < 3 and type(values[0]) is Deferred:  # noqa: PLR2004
+            # what _run_any does, without its loops
+            first, second = values if count > 1 else (values[0], None)
+            key: Any = (op, first.spec)
+            if type(second) is Deferred:
+                key = (op, first.spec, second.spec)
+                if second.stream is not stream and second.stream is not None:
+                    second.stream.flush()
+            elif type(second) is float:
+                key = (op, first.spec, FLOAT)
+            elif count > 1:
+                return self._run_any(op, values, attrs)
+            if first.stream is not stream and first.stream is not None:
+                first.stream.flush()
+            signature = self.signatures.get(key)
+            if signature is None or signature.is_tuple or stream.is_running:
+                return self._run_any(op, values, attrs)
+            with stream.lock:
+                refs: Any = (
+                    first.number if first.stream is stream else stream.input(first)
+                )
+                if type(second) is Deferred:
+                    refs = (
+                        refs,
+                        second.number
+                        if second.stream is stream
+                        else stream.input(second),
+                    )
+                elif count > 1:
+                    refs = (refs, NUMBER)
+                    stream.numbers.append(second)
+                else:
+                    refs = (refs,)
+                made = new(Deferred)  # what Stream.record does, without the call
+                made.spec = spec = signature.outs[0]
+                made.shape = spec.shape
+                made.array, made.stream = None, stream
+                made.number = len(stream.outs)
+                stream.steps.append((signature, refs))
+                stream.outs.append(ref(made))
+                stream.places.append(place())
+                stream.nbytes += spec.nbytes
+                if stream.nbytes > MOST_BYTES or made.number > MOST_OPS:
+                    stream.flush()
+            return made
+        return self._run_any(op, values, attrs)
+
+    def _run_any(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
+        """The same for any values and attributes."""
         known: list[Any] = [op]
         for value in values:
             kind = type(value)
@@ -135,41 +187,23 @@ class Fusion(BackendWrapper):
                 return self.run_now(op, values, attrs)
         signature = self.signatures.get(tuple(known))
         if signature is None:
-            return self._first(tuple(known), known[1 : len(values) + 1], (op, values, attrs))
+            call = (op, values, attrs)
+            return self._first(tuple(known), known[1 : len(values) + 1], call)
+        return self._written(signature, values, attrs)
+
+    def _written(self, signature: Signature, values: Values, attrs: Attrs) -> Any:
+        """Write down an operation whose signature is known."""
         stream = self._here.stream
         if stream.is_running:  # an op's own code works with tensors
-            return self.run_now(op, values, attrs)
-        refs: list[Any] = []
-        for value in values:
-            if type(value) is Deferred:
-                its = value.stream
-                if its is not None and its is not stream:
-                    its.flush()  # of another thread
-                    its = None
-                if its is None and type(value.array) is Failed:
-                    raise value.array.error
+            return self.run_now(signature.op, values, attrs)
+        _settle(values, stream)
         with stream.lock:
-            for value in values:
-                if type(value) is Deferred:
-                    # another thread may just have run it
-                    refs.append(
-                        value.number if value.stream is stream else stream.input(value)
-                    )
-                elif value is None:
-                    refs.append(None)
-                else:
-                    refs.append(NUMBER)
-                    stream.numbers.append(value)
-            return self._record(stream, signature, tuple(refs), attrs)
-
-    def _record(
-        self, stream: Stream, signature: Signature, refs: tuple[Any, ...], attrs: Attrs
-    ) -> Any:
-        for name in signature.holes:
-            stream.numbers.append(attrs[name])
-        out = stream.record(signature, refs, place(3))
-        if stream.nbytes > MOST_BYTES or len(stream.steps) > MOST_OPS:
-            stream.flush()
+            refs = tuple([_ref(value, stream) for value in values])
+            for name in signature.holes:
+                stream.numbers.append(attrs[name])
+            out = stream.record(signature, refs)
+            if stream.nbytes > MOST_BYTES or len(stream.steps) > MOST_OPS:
+                stream.flush()
         return out
 
     def _run_other(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
@@ -188,13 +222,7 @@ class Fusion(BackendWrapper):
             return self.run_now(op, values, attrs)
         if signature is None:
             return self._first(key, known, (op, values, attrs))
-        stream = self._here.stream
-        if stream.is_running:
-            return self.run_now(op, values, attrs)
-        _settle(values, stream)
-        with stream.lock:
-            refs = tuple([_ref(value, stream) for value in values])
-            return self._record(stream, signature, refs, attrs)
+        return self._written(signature, values, attrs)
 
     def _taken(self, value: Value) -> Value:
         """A value of the backend below as one of ours."""

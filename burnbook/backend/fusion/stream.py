@@ -31,6 +31,7 @@ MOST_PLANS = 128
 Step = tuple[Signature, tuple[Any, ...]]
 NUMBER, GIVEN = "number", "given"  # refs: the next number; what the signature has
 new = object.__new__
+_getframe = sys._getframe  # pyright: ignore[reportPrivateUsage] - the documented way
 
 
 class Nest(tuple[Any, ...]):
@@ -103,24 +104,24 @@ class Stream:
         self.inputs: list[Deferred] = []
         self.known: dict[int, int] = {}
         self.numbers: list[Any] = []
-        self.places: list[Place] = []
+        self.places: list[tuple[CodeType, int]] = []
         self.nbytes = 0
 
     def input(self, value: Deferred) -> int:
         """The ref of a value that is there."""
         found = self.known.get(id(value))
         if found is None:
+            if type(value.array) is Failed:
+                raise value.array.error
             self.inputs.append(value)  # holds it, so that its id stays its own
             found = self.known[id(value)] = -len(self.inputs)
             self.nbytes += value.spec.nbytes
         return found
 
-    def record(
-        self, signature: Signature, refs: tuple[Any, ...], place: "Place"
-    ) -> Any:
+    def record(self, signature: Signature, refs: tuple[Any, ...]) -> Any:
         """Let an op wait; gives what it will give."""
         self.steps.append((signature, refs))
-        self.places.append(place)
+        self.places.append(place())
         self.nbytes += signature.nbytes
         outs = self.outs
         if not signature.is_tuple:
@@ -295,47 +296,50 @@ def put(signature: Signature, out: Any, results: list[Any], start: int) -> None:
             at += 1
 
 
-class Place(tuple[CodeType, int]):
-    """Where an op was called: a function, and how far it had come."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        code, at = self
-        lines = [row[0] for row in code.co_positions()]
-        line = lines[at // 2] if 0 <= at // 2 < len(lines) else code.co_firstlineno
-        name = code.co_filename.replace("\\", "/").rpartition("/")[2]
-        return f"{name}:{line} in {code.co_name}"
+_ours: dict[str, bool] = {}  # of files
 
 
-_ours: dict[CodeType, bool] = {}
+def place() -> tuple[CodeType, int]:
+    """Where the code outside the library is that runs now: a function, and how far.
 
-
-def place(depth: int = 2) -> Place:
-    """Where the code outside the library is that runs now."""
-    frame: FrameType | None = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage] - the documented way
-    while frame is not None:
+    Why not the line: finding it takes time, and mostly nobody asks.
+    """
+    frame: Any = _getframe(2)
+    while True:
         code = frame.f_code
-        ours = _ours.get(code)
+        ours = _ours.get(code.co_filename)
         if ours is None:
-            name = str(frame.f_globals.get("__name__", ""))
-            ours = name.startswith("burnbook.") and not name.startswith(
-                "burnbook.examples"
-            )
-            if len(_ours) > 1 << 14:  # code that was typed in and is gone
-                _ours.clear()
-            _ours[code] = ours
+            ours = _note_file(frame)
         if not ours:
-            return Place((code, frame.f_lasti))
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return Place((sys._getframe(0).f_code, 0))  # pyright: ignore[reportPrivateUsage]
+            return code, frame.f_lasti
+        above = frame.f_back
+        if above is None:
+            return code, frame.f_lasti
+        frame = above
 
 
-def late(op: AnyOp, error: Exception, where: Place) -> Exception:
+def _note_file(frame: FrameType) -> bool:
+    """Note whether a file is a part of the library that a reader need not see."""
+    if len(_ours) > 1 << 14:  # cells that were typed in and are gone
+        _ours.clear()
+    name = str(frame.f_globals.get("__name__", ""))
+    ours = name.startswith("burnbook.") and not name.startswith("burnbook.examples")
+    _ours[frame.f_code.co_filename] = ours
+    return ours
+
+
+def line_of(where: tuple[CodeType, int]) -> str:
+    """A place as text: "train.py:12 in step"."""
+    code, at = where
+    lines = [row[0] for row in code.co_positions()]
+    line = lines[at // 2] if 0 <= at // 2 < len(lines) else code.co_firstlineno
+    name = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{line} in {code.co_name}"
+
+
+def late(op: AnyOp, error: Exception, where: tuple[CodeType, int]) -> Exception:
     """An error of an op that was called earlier, with the line that called it."""
-    called = ("called at", str(where))
+    called = ("called at", line_of(where))
     if isinstance(error, BurnbookError):
         if called not in error.facts:
             error.facts.append(called)
