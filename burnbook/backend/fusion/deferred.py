@@ -131,12 +131,20 @@ class Deferred(NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Any, types: Any, given: Any, named: Any
     ) -> Any:
+        if function in OF_SHAPE:  # a gradient rule asks what the shape was
+            return OF_SHAPE[function](self)
         return function(*plain_tree(given), **plain_tree(named))
 
     def __getattr__(self, name: str) -> Any:
         if name not in OF_ARRAYS:  # hasattr must not run anything
             raise AttributeError(name)
         return getattr(self.computed(), name)
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.computed().__dlpack__(**asked)
+
+    def __dlpack_device__(self) -> Any:
+        return self.computed().__dlpack_device__()
 
     def __reduce__(self) -> Any:
         return Deferred, (self.computed(),)
@@ -146,6 +154,10 @@ class Deferred(NDArrayOperatorsMixin):
         return f"Deferred({list(self.shape)} {self.dtype}, {state})"
 
 
+OF_SHAPE: dict[Any, Any] = {
+    np.shape: lambda value: value.shape,
+    np.ndim: lambda value: value.ndim,
+}
 OF_ARRAYS = {name for name in dir(np.ndarray) if not name.startswith("__")} | {"get"}
 
 

@@ -97,6 +97,9 @@ class Fusion(BackendWrapper):
         if _is_fused(inner):
             what = f"{inner!r} fuses already"
             raise BackendError("Fusion", what, cure=repr(inner))
+        self._plain = inner  # no decorator sees what is tried out
+        while self._plain.inner is not self._plain:
+            self._plain = self._plain.inner
         self.space = FusedSpace(self)
         self.plans = Plans(inner, self._planner)
         self.signatures: dict[Any, Signature] = {}
@@ -247,7 +250,7 @@ class Fusion(BackendWrapper):
             self.signatures.clear()
         if op in elementwise() and not self._here.stream.is_running:
             given = [v.spec if type(v) is Deferred else v for v in values]
-            made = probed(self._inner, op, tuple(given), attrs)
+            made = probed(self._plain, op, tuple(given), attrs)
             if made is not None:
                 found = Signature(op, _specs(known, values), attrs, (made,), False)
                 self.signatures[key] = found

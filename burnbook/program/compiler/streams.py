@@ -8,6 +8,7 @@ asked, and little has to be copied, the plan of a program takes over (plan.py), 
 every array in its place and weights laid out for the kernels.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import ref
@@ -31,6 +32,7 @@ from burnbook.program.values import Step, Value
 
 COPIED = 1 << 20  # bytes that a run may copy to and from places of their own
 PATIENCE = 3  # how often what stayed the same may turn out not to
+PLACES = 1 << 28  # bytes of all places together that plans keep from run to run
 
 
 def plan_of(
@@ -90,6 +92,17 @@ class StreamPlan:
         self._patience -= 1
         if copied <= COPIED:
             self._bound = BoundStream(self, inputs, same, numbers)
+            _kept.add(self)
+
+    @property
+    def places(self) -> int:
+        """How many bytes are kept for it from run to run."""
+        plan = None if self._bound is None else self._bound.plan
+        return 0 if plan is None else plan.bytes
+
+    def give_up_places(self) -> None:
+        """Go back to the function."""
+        self._bound, self._seen, self._patience = None, [], 0
 
 
 class BoundStream:
@@ -159,6 +172,29 @@ class BoundStream:
         given = [inputs[i].array for i in self.changing]
         named = {f"n{i}": numbers[i] for i in self.named}
         return self.plan.run(given, [numbers[i] for i in self.keys], named)
+
+
+class _Kept:
+    """The plans that keep places; where they are too many, the oldest give them up."""
+
+    def __init__(self) -> None:
+        self.plans: list[ref[StreamPlan]] = []
+        self.lock = threading.Lock()
+
+    def add(self, plan: StreamPlan) -> None:
+        """Count one more."""
+        with self.lock:
+            self.plans.append(ref(plan))
+            alive = [one for one in (at() for at in self.plans) if one is not None]
+            total = sum(one.places for one in alive)
+            while total > PLACES and alive:
+                oldest = alive.pop(0)
+                total -= oldest.places
+                oldest.give_up_places()
+            self.plans = [ref(one) for one in alive if one.places]
+
+
+_kept = _Kept()
 
 
 class Numbers:
