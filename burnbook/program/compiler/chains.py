@@ -22,6 +22,7 @@ from burnbook.backend.fusion.signature import elementwise
 from burnbook.backend.numpy import Numpy
 from burnbook.core.source_code import define
 from burnbook.program.compiler.bound import UFUNCS
+from burnbook.program.compiler.loops import Loop, expressions
 from burnbook.program.values import Step, Value
 
 STRETCH = 1 << 16  # bytes of an array that are gone over at once
@@ -38,19 +39,23 @@ class Writer:
         inputs: Sequence[Value],
         outputs: Sequence[Value],
         backend: Backend,
+        is_compiled: bool = False,
     ):
-        self.steps, self.outputs = steps, outputs
+        self.steps, self.outputs, self.is_compiled = steps, outputs, is_compiled
         self.held = set(outputs)
         self.is_plain = type(backend) is Numpy
         self.scope: dict[str, Any] = {"run": backend.run}
         self.lines: list[str] = []
+        self.cost = 0.0  # seconds that loops of machine code could save, roughly
         self.last = self._last_uses()
         self.own = self._of_our_own()
         names = "".join([f"{value.name}, " for value in inputs])
         if names:
             self.lines.append(f"{names}= xs")
         for group in self._groups():
-            if len(group) > 1 and self._in_stretches(group):
+            if len(group) > 1:
+                self.cost += self._cost(group)
+            if self._is_chain(group):
                 self._chain(group)
             else:
                 for i in group:
@@ -123,15 +128,36 @@ class Writer:
             return None if any(v.shape != shape for v in arrays) else shape
         return shape if all(len(v.shape) == len(shape) for v in arrays) else None
 
-    def _in_stretches(self, group: list[int]) -> bool:
-        """Whether a chain is so large that it goes in stretches."""
-        out = self.steps[group[0]].out
-        shape = out.shape_at(None)
-        size = math.prod(shape)
-        if not shape or size * out.dtype.itemsize < LARGE:
+    def _is_chain(self, group: list[int]) -> bool:
+        """Whether a function of their own computes some steps in a row.
+
+        That is so for large arrays, which go in stretches, and where machine code does
+        several steps at once.
+        """
+        shape = self.steps[group[0]].out.shape_at(None)
+        if len(group) == 1 or not shape or not math.prod(shape):
+            return False
+        if not (_is_large(self.steps[group[0]].out) or self._has_loops(group)):
             return False
         sizes = {v.shape_at(None)[0] for i in group for v in _arrays(self.steps[i])}
         return sizes <= {shape[0], 1}
+
+    def _has_loops(self, group: list[int]) -> bool:
+        """Whether steps in a row become machine code."""
+        if not self.is_compiled:
+            return False
+        shape = self.steps[group[0]].out.shape_at(None)
+        arrays = [v.shape_at(None) for i in group for v in _arrays(self.steps[i])]
+        if any(one != shape and math.prod(one) != 1 for one in arrays):
+            return False
+        known = [expressions(self.steps[i]) is not None for i in group]
+        return any(a and b for a, b in zip(known, known[1:], strict=False))
+
+    def _cost(self, group: list[int]) -> float:
+        """Seconds that some steps in a row take one by one, if machine code may help."""
+        known = sum(expressions(self.steps[i]) is not None for i in group)
+        size = math.prod(self.steps[group[0]].out.shape_at(None))
+        return known * (0.3e-6 + size * 0.1e-9) if known > 1 else 0.0
 
     # one line for a step
 
@@ -210,7 +236,7 @@ class Writer:
 
     def _inside(self, group: list[int]) -> set[Value]:
         """What only a chain in stretches itself sees."""
-        if len(group) == 1 or not self._in_stretches(group):
+        if not self._is_chain(group):
             return set()
         made = {v for i in group for v in self.steps[i].outputs if v is not None}
         return {v for v in made if v not in self.held and self.last[v] <= group[-1]}
@@ -255,10 +281,16 @@ class _Chain:
         if self.is_flat:
             self.whole = small
         size = math.prod(self.shape)
+        self.is_large = _is_large(out)
+        self.loops: dict[int, Loop] = {}  # by the first step that each computes
         self.count = size if self.is_flat else self.shape[0]
         each = size // self.count * max(v.dtype.itemsize for v in (out, *outs))
         self.step = max(1, STRETCH // each)
         self.grain = max(self.step, ALONE // each // len(group))
+        if writer.is_compiled and self.is_flat:
+            self._find_loops()
+        if not self.is_large:
+            self.step = self.count
 
     def source(self, name: str) -> str:
         """The function: it takes what is given, and gives what is held."""
@@ -268,73 +300,140 @@ class _Chain:
         for value in self.outs:
             dtype, shape = writer._constant(value.dtype), writer._constant(self.shape)  # pyright: ignore[reportPrivateUsage] - one file
             lines.append(f"{value.name} = empty({shape}, {dtype})")
+        if self.group[0] in self.loops and len(self.loops) == 1:
+            (loop,) = self.loops.values()
+            if loop.end == self.group[-1]:  # nothing stands in between
+                self.step = max(self.grain, 1 << 16)
         flat = ".reshape(-1)" if self.is_flat else ""
         for value in (*self.arrays, *self.outs):
             lines.append(f"f_{value.name} = {value.name}{flat}")
-        lines.append("def work(start, stop):")
-        lines += [f"    {line}" for line in self._work()]
-        lines.append(f"share(work, (), {self.count}, {self.grain})")
+        if self.is_large:
+            lines.append("def work(start, stop):")
+            lines += [f"    {line}" for line in self._work()]
+            lines.append(f"share(work, (), {self.count}, {self.grain})")
+        else:
+            lines += self._work()
         found = "".join([f"{value.name}, " for value in self.outs])
         lines.append(f"return {found or '()'}")
         args = ", ".join(v.name for v in self.given)
         return _text(f"{name}({args})", lines)
+
+    def _find_loops(self) -> None:
+        """Find steps in a row that one loop can compute."""
+        steps, row = self.writer.steps, list[int]()
+        for i in [*self.group, -1]:
+            if i >= 0 and expressions(steps[i]) is not None:
+                row.append(i)
+                continue
+            if len(row) > 1:
+                self.loops[row[0]] = self._loop(row)
+            row = []
+
+    def _loop(self, row: list[int]) -> "Loop":
+        steps, last = self.writer.steps, self.writer.last
+        made = [v for i in row for v in steps[i].outputs if v is not None]
+        outs = [v for v in made if v in self.outs or last[v] > row[-1]]
+        return Loop([steps[i] for i in row], outs, row[-1], set(self.whole))
 
     def _work(self) -> list[str]:
         """All ops for some stretches."""
         writer, steps = self.writer, self.writer.steps
         named = {v: v.name for v in self.given if _is_number(v)}
         named |= {v: f"f_{v.name}" for v in self.whole}
-        inner = ["stop_ = min(start_ + %d, stop)" % self.step]
-        for value in self.arrays:
+        kept = set(self.outs)
+        inner: list[str] = []
+        for value in (*self.arrays, *self.outs):
             if value not in self.whole:
                 named[value] = f"p_{value.name}"
-                inner.append(f"p_{value.name} = f_{value.name}[start_:stop_]")
-        buffers_made: list[str] = []
-        free: dict[Any, list[str]] = {}
-        owner: dict[Value, str] = {}
-        kept = set(self.outs)
+                part = "[start_:stop_]" if self.is_large else ""
+                inner.append(f"p_{value.name} = f_{value.name}{part}")
+        buffers_ = _Buffers(self, named)
+        skipped = -1
         for i in self.group:
+            if i <= skipped:
+                continue
+            loop = self.loops.get(i)
+            if loop is not None:
+                skipped = loop.end
+                for value in loop.outs:
+                    if value not in kept:
+                        buffers_.take(value)
+                inner.append(loop.call(writer, named))
+                for value in loop.reads:
+                    if writer.last[value] <= loop.end:
+                        buffers_.give_up(value)
+                continue
             step = steps[i]
             ufunc = writer._ufunc(step)  # pyright: ignore[reportPrivateUsage] - one file
-            ends = [v for v in step.values if v in owner and writer.last[v] == i]
+            ends = [v for v in step.values if writer.last[v] == i]
             if ufunc is None:
-                outs = ", ".join("_" if v is None else f"t_{v.name}" for v in step.outputs)
-                to = f"{outs}, " if step.is_tuple else outs
+                outs = ["_" if v is None else f"t_{v.name}" for v in step.outputs]
+                to = ", ".join(outs) + (", " if step.is_tuple else "")
                 inner.append(f"{to} = {writer._call(step, named)}")  # pyright: ignore[reportPrivateUsage]
                 for value in step.outputs:
-                    if value is not None:
+                    if value in kept:
+                        inner.append(f"p_{value.name}[...] = t_{value.name}")
+                    elif value is not None:
                         named[value] = f"t_{value.name}"
-                        if value in kept:
-                            place = f"f_{value.name}[start_:stop_]"
-                            inner.append(f"{place} = t_{value.name}")
+                for one in step.values:  # what it gave may be a view of what it took
+                    buffers_.keep(one)
+                continue
+            given = [writer._at(v, named) for v in step.inputs]  # pyright: ignore[reportPrivateUsage]
+            if step.out in kept:
+                for one in ends:
+                    buffers_.give_up(one)
             else:
-                value, out = step.out, f"t_{step.out.name}"
-                given = [writer._at(v, named) for v in step.inputs]  # pyright: ignore[reportPrivateUsage]
-                if value in kept:
-                    inner.append(f"{out} = f_{value.name}[start_:stop_]")
-                else:
-                    for one in ends:  # written over where it is read
-                        if one.dtype == value.dtype:
-                            free.setdefault(one.dtype, []).append(owner.pop(one))
-                    spare = free.setdefault(value.dtype, [])
-                    if not spare:
-                        spare.append(f"b{len(buffers_made)}")
-                        rest = (self.step, *(() if self.is_flat else self.shape[1:]))
-                        shape, dtype = writer._constant(rest), writer._constant(value.dtype)  # pyright: ignore[reportPrivateUsage]
-                        buffers_made.append(f"{spare[-1]} = empty({shape}, {dtype})")
-                    owner[value] = spare.pop()
-                    inner.append(f"{out} = {owner[value]}[:stop_ - start_]")
-                function = writer._constant(ufunc, step.op.name)  # pyright: ignore[reportPrivateUsage]
-                inner.append(f"{function}({', '.join([*given, out])})")
-                named[value] = out
-            if ufunc is None:  # what it gave may be a view of what it took
-                for one in step.values:
-                    owner.pop(one, None)
-            for one in ends:
-                if one in owner:
-                    free.setdefault(one.dtype, []).append(owner.pop(one))
+                for one in ends:  # written over where it is read
+                    buffers_.give_up(one)
+                buffers_.take(step.out)
+            name = writer._constant(ufunc, step.op.name)  # pyright: ignore[reportPrivateUsage]
+            inner.append(f"{name}({', '.join([*given, named[step.out]])})")
+        if not self.is_large:
+            return [*buffers_.lines, *inner]
         head = f"for start_ in range(start, stop, {self.step}):"
-        return [*buffers_made, head, *[f"    {line}" for line in inner]]
+        last = [f"stop_ = min(start_ + {self.step}, stop)"]
+        if buffers_.names:
+            last.append(f"if stop_ - start_ < {self.step}:")
+            last += [f"    {name} = {name}[:stop_ - start_]" for name in buffers_.names]
+        return [*buffers_.lines, head, *[f"    {line}" for line in (*last, *inner)]]
+
+
+class _Buffers:
+    """The short buffers of a chain: which are free, and what stands in the others."""
+
+    def __init__(self, chain: _Chain, named: dict[Value, str]):
+        self.chain, self.named = chain, named
+        self.lines: list[str] = []
+        self.names: list[str] = []
+        self.free: dict[Any, list[str]] = {}
+        self.owner: dict[Value, str] = {}
+
+    def take(self, value: Value) -> None:
+        """A buffer for a value."""
+        spare = self.free.setdefault(value.dtype, [])
+        if not spare:
+            chain = self.chain
+            spare.append(f"b{len(self.names)}")
+            self.names.append(spare[-1])
+            rest = (chain.step, *(() if chain.is_flat else chain.shape[1:]))
+            constant = chain.writer._constant  # pyright: ignore[reportPrivateUsage] - one file
+            shape, dtype = constant(rest), constant(value.dtype)
+            self.lines.append(f"{spare[-1]} = empty({shape}, {dtype})")
+        self.owner[value] = self.named[value] = spare.pop()
+
+    def give_up(self, value: Value) -> None:
+        """What stands in a buffer is needed no longer."""
+        name = self.owner.pop(value, None)
+        if name is not None:
+            self.free.setdefault(value.dtype, []).append(name)
+
+    def keep(self, value: Value) -> None:
+        """Never use a buffer for something else."""
+        self.owner.pop(value, None)
+
+
+def _is_large(value: Value) -> bool:
+    return math.prod(value.shape_at(None)) * value.dtype.itemsize >= LARGE
 
 
 def _arrays(step: Step) -> list[Value]:

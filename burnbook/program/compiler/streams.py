@@ -18,13 +18,14 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.cupy import Cupy
 from burnbook.backend.fusion.deferred import Deferred, Spec
-from burnbook.backend.fusion.signature import Key
+from burnbook.backend.fusion.signature import Key, elementwise
 from burnbook.backend.fusion.stream import NUMBER, Nest, Step as Recorded
 from burnbook.backend.numpy import Numpy, no_errors, reset_errstate, set_errstate
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler import kernels as kernels, patterns as patterns
 from burnbook.program.compiler.chains import Writer
 from burnbook.program.compiler.fusion import RULES, fused_steps
+from burnbook.program.compiler.loops import can_compile
 from burnbook.program.compiler.passes import lower_steps, used_steps
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.sizes import mapped
@@ -32,6 +33,7 @@ from burnbook.program.values import Step, Value
 
 COPIED = 1 << 20  # bytes that a run may copy to and from places of their own
 PATIENCE = 3  # how often what stayed the same may turn out not to
+WORTH = 0.5  # seconds in chains after which they are compiled: what that takes
 PLACES = 1 << 28  # bytes of all places together that plans keep from run to run
 
 
@@ -60,8 +62,14 @@ class StreamPlan:
         self.is_plain = type(backend) is Numpy
         if self.is_plain or isinstance(backend, Cupy):
             wanted = fused_steps(wanted, self.outputs, RULES)
-        writer = Writer(wanted, self.inputs, self.outputs, backend)
-        self.source, self.function = writer.source, writer.function
+        self.wanted = wanted
+        self._spent = 0.0
+        cost = self._write(False).cost
+        self._cost = cost if self.is_plain and can_compile(backend) else 0.0
+        # an elementwise step needs no places; there is nothing to lay out for it
+        self._may_bind = any(
+            getattr(step.op, "source", step.op) not in elementwise() for step in wanted
+        )
         self._seen: list[ref[Deferred]] = []
         self._bound: BoundStream | None = None
         self._patience = PATIENCE if self.is_plain else 0
@@ -73,13 +81,29 @@ class StreamPlan:
             if bound.fits(inputs, numbers):
                 return bound.run(inputs, numbers)
             self._bound, self._seen = None, []
-        if self._patience:
+        if self._patience and self._may_bind:
             self._look(inputs, numbers)
+        if self._cost:
+            self._count()
         before = set_errstate(no_errors)
         try:
             return self.function([value.array for value in inputs], numbers)
         finally:
             reset_errstate(before)
+
+    def _write(self, is_compiled: bool) -> Writer:
+        made = Writer(
+            self.wanted, self.inputs, self.outputs, self.backend, is_compiled
+        )
+        self.source, self.function = made.source, made.function
+        return made
+
+    def _count(self) -> None:
+        """Compile chains as soon as they have run so long that it pays."""
+        self._spent += self._cost
+        if self._spent > WORTH or getattr(self.backend, "compiled", None):
+            self._cost = 0.0
+            self._write(True)
 
     def _look(self, inputs: Sequence[Deferred], numbers: Sequence[Any]) -> None:
         """See what has stayed the same since the last run; the next one may use it."""
@@ -90,7 +114,7 @@ class StreamPlan:
         copied = sum(value.nbytes for value, one in zip(inputs, same, strict=True) if not one)
         copied += sum(_bytes(value) for value in self.outputs)
         self._patience -= 1
-        if copied <= COPIED:
+        if copied <= COPIED and any(same):
             self._bound = BoundStream(self, inputs, same, numbers)
             _kept.add(self)
 
