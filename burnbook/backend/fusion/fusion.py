@@ -41,13 +41,13 @@ from burnbook.backend.fusion.signature import (
     runs_at_once,
 )
 from burnbook.backend.fusion.stream import (
+    HAS_GIL,
     MANY,
-    MOST as MOST_OPS,
-    MOST_BYTES,
     NUMBER,
     MakePlan,
     Nest,
     Plans,
+    Segment,
     Stream,
     new,
     place,
@@ -103,7 +103,8 @@ class Fusion(BackendWrapper):
         self.space = FusedSpace(self)
         self.plans = Plans(inner, self._planner)
         self.signatures: dict[Any, Signature] = {}
-        self._here = _Here(self.plans, inner)
+        self.quick: dict[Any, Signature] = {}  # those of `run` itself: one result
+        self._here = _Here(self.plans)
 
     @property
     def xp(self) -> Any:
@@ -112,63 +113,73 @@ class Fusion(BackendWrapper):
     @property
     def waiting(self) -> int:
         """How many operations of this thread wait."""
-        return len(self._here.stream.steps)
+        return len(self._here.stream.segment.steps)
 
     def sync(self) -> None:
         """Run all that waits in this thread."""
-        self._here.stream.flush()
+        self._here.stream.segment.flush()
         self._inner.sync()
 
-    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:  # noqa: C901 - hot
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:  # noqa: C901, PLR0911, PLR0912 - hot
         """Write an operation down; run it at once where that is needed."""
+        if attrs:
+            return self._run_any(op, values, attrs)
+        # what _run_any does, without its loops, for one input and for two
         stream = self._here.stream
+        segment = stream.segment
         count = len(values)
-        if not attrs and 0 < count < 3 and type(values[0]) is Deferred:  # noqa: PLR2004
-            # what _run_any does, without its loops
-            first, second = values if count > 1 else (values[0], None)
-            key: Any = (op, first.spec)
-            if type(second) is Deferred:
-                key = (op, first.spec, second.spec)
-                if second.stream is not stream and second.stream is not None:
-                    second.stream.flush()
-            elif type(second) is float:
-                key = (op, first.spec, FLOAT)
-            elif count > 1:
+        y: Any = None
+        if count == 2:  # noqa: PLR2004
+            x, y = values
+            if type(x) is not Deferred:
                 return self._run_any(op, values, attrs)
-            if first.stream is not stream and first.stream is not None:
-                first.stream.flush()
-            signature = self.signatures.get(key)
-            if signature is None or signature.is_tuple or stream.is_running:
+            if type(y) is Deferred:
+                signature = self.quick.get((op, x.spec, y.spec))
+                if y.stream is not segment and y.stream is not None:
+                    return self._run_any(op, values, attrs)
+            elif type(y) is float:
+                signature = self.quick.get((op, x.spec, FLOAT))
+            else:
                 return self._run_any(op, values, attrs)
-            with stream.lock:
-                refs: Any = (
-                    first.number if first.stream is stream else stream.input(first)
-                )
-                if type(second) is Deferred:
-                    refs = (
-                        refs,
-                        second.number
-                        if second.stream is stream
-                        else stream.input(second),
-                    )
-                elif count > 1:
-                    refs = (refs, NUMBER)
-                    stream.numbers.append(second)
+        elif count == 1:
+            x = values[0]
+            if type(x) is not Deferred:
+                return self._run_any(op, values, attrs)
+            signature = self.quick.get((op, x.spec))
+        else:
+            return self._run_any(op, values, attrs)
+        if signature is None or (x.stream is not segment and x.stream is not None):
+            return self._run_any(op, values, attrs)
+        stream.busy = True
+        try:
+            if stream.segment is not segment:  # another thread has just closed it
+                made = None
+            else:
+                one = x.number if x.stream is segment else segment.input(x)
+                if count == 1:
+                    step: Any = (signature, (one,))
+                elif type(y) is Deferred:
+                    two = y.number if y.stream is segment else segment.input(y)
+                    step = (signature, (one, two))
                 else:
-                    refs = (refs,)
-                made = new(Deferred)  # what Stream.record does, without the call
+                    step = (signature, (one, NUMBER))
+                    segment.numbers.append(y)
+                outs = segment.outs
+                made = new(Deferred)  # what Segment.record does, without the call
                 made.spec = spec = signature.outs[0]
                 made.shape = spec.shape
-                made.array, made.stream = None, stream
-                made.number = len(stream.outs)
-                stream.steps.append((signature, refs))
-                stream.outs.append(ref(made))
-                stream.places.append(place())
-                stream.nbytes += spec.nbytes
-                if stream.nbytes > MOST_BYTES or made.number > MOST_OPS:
-                    stream.flush()
-            return made
-        return self._run_any(op, values, attrs)
+                made.stream, made.number = segment, len(outs)
+                if not signature.elementwise:
+                    segment.places[len(segment.steps)] = place()
+                segment.steps.append(step)
+                outs.append(ref(made))
+        finally:
+            stream.busy = False
+        if made is None:
+            return self._run_any(op, values, attrs)
+        if not made.number & 15:
+            segment.look_at_size()
+        return made
 
     def _run_any(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         """The same for any values and attributes."""
@@ -197,16 +208,22 @@ class Fusion(BackendWrapper):
     def _written(self, signature: Signature, values: Values, attrs: Attrs) -> Any:
         """Write down an operation whose signature is known."""
         stream = self._here.stream
-        if stream.is_running:  # an op's own code works with tensors
-            return self.run_now(signature.op, values, attrs)
-        _settle(values, stream)
-        with stream.lock:
-            refs = tuple([_ref(value, stream) for value in values])
-            for name in signature.holes:
-                stream.numbers.append(attrs[name])
-            out = stream.record(signature, refs)
-            if stream.nbytes > MOST_BYTES or len(stream.steps) > MOST_OPS:
-                stream.flush()
+        while True:
+            segment = stream.segment
+            _settle(values, segment)
+            if HAS_GIL:
+                stream.busy = True
+                try:
+                    out = _recorded(stream, segment, signature, values, attrs)
+                finally:
+                    stream.busy = False
+            else:
+                with stream.lock:
+                    out = _recorded(stream, segment, signature, values, attrs)
+            if out is not None:
+                break
+        if not len(segment.steps) & 15:
+            segment.look_at_size()
         return out
 
     def _run_other(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
@@ -247,13 +264,13 @@ class Fusion(BackendWrapper):
         if runs_at_once(op, tuple(known)):
             return self.run_now(op, values, attrs)
         if len(self.signatures) > MOST:
-            self.signatures.clear()
-        if op in elementwise() and not self._here.stream.is_running:
+            self.forget()
+        if op in elementwise():
             given = [v.spec if type(v) is Deferred else v for v in values]
             made = probed(self._plain, op, tuple(given), attrs)
             if made is not None:
                 found = Signature(op, _specs(known, values), attrs, (made,), False)
-                self.signatures[key] = found
+                self._note(key, found)
                 return self.run(op, values, attrs)
         out = self.run_now(op, values, attrs)
         outs = out if type(out) is tuple else (out,)
@@ -267,8 +284,20 @@ class Fusion(BackendWrapper):
             )
             is_tuple = type(out) is tuple
             found = Signature(op, _specs(known, values), attrs, specs, is_tuple)
-            self.signatures[key] = found
+            self._note(key, found)
         return out
+
+    def _note(self, key: Any, signature: Signature) -> None:
+        self.signatures[key] = signature
+        is_short = HAS_GIL and len(key) - 1 <= 2 and len(signature.specs) == len(key) - 1  # noqa: PLR2004
+        if is_short and not signature.is_tuple:
+            self.quick[key] = signature
+
+    def forget(self) -> None:
+        """Forget what is known of operations and streams; nothing that waits is lost."""
+        self.signatures.clear()
+        self.quick.clear()
+        self.plans.clear()
 
     def run_now(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         """Run an operation at once, and what it needs before it."""
@@ -296,9 +325,9 @@ class Fusion(BackendWrapper):
 
         Why: streams that are cut at the same places in each step are equal.
         """
-        stream = self._here.stream
-        if len(stream.steps) > MANY:
-            stream.flush()
+        segment = self._here.stream.segment
+        if len(segment.steps) > MANY:
+            segment.flush()
 
     def next_key(self) -> tuple[int, int]:
         key = self._inner.next_key()
@@ -311,11 +340,23 @@ class Fusion(BackendWrapper):
         return self._inner.to_numpy(plain(value))
 
 
+def _recorded(
+    stream: Stream, segment: Segment, signature: Signature, values: Values, attrs: Attrs
+) -> Any:
+    """An operation as the next step; None where the segment has just been closed."""
+    if stream.segment is not segment:
+        return None
+    refs = tuple([_ref(value, segment) for value in values])
+    for name in signature.holes:
+        segment.numbers.append(attrs[name])
+    return segment.record(signature, refs)
+
+
 class _Here(threading.local):
     """The stream of this thread."""
 
-    def __init__(self, plans: Plans, inner: Backend):
-        self.stream = Stream(plans, inner)
+    def __init__(self, plans: Plans):
+        self.stream = Stream(plans)
 
 
 class FusedSpace:
@@ -413,24 +454,24 @@ def _specs(known: Any, values: Values) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _ref(value: Value, stream: Stream) -> Any:
+def _ref(value: Value, segment: Segment) -> Any:
     kind = type(value)
     if kind is Deferred:
-        return value.number if value.stream is stream else stream.input(value)
+        return value.number if value.stream is segment else segment.input(value)
     if kind is float or (kind is int and 0 < abs(value) < SMALL):
-        stream.numbers.append(value)
+        segment.numbers.append(value)
         return NUMBER
     if kind is tuple and _holds_arrays(value):
-        return Nest([_ref(part, stream) for part in value])
+        return Nest([_ref(part, segment) for part in value])
     return None
 
 
-def _settle(values: Values, stream: Stream) -> None:
+def _settle(values: Values, segment: Segment) -> None:
     """Let what waits in another thread run, and raise what is known to have failed."""
     for value in values:
         if type(value) is tuple:
-            _settle(value, stream)
-        elif type(value) is Deferred and value.stream is not stream:
+            _settle(value, segment)
+        elif type(value) is Deferred and value.stream is not segment:
             value.computed()
 
 

@@ -12,13 +12,14 @@ are still held.
 import os
 import sys
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, Protocol
 from weakref import WeakSet, ref
 
 from burnbook.backend.base import AnyOp, Attrs, Backend
+from burnbook.backend.compiled.runtime.gil import is_gil_enabled
 from burnbook.backend.fusion.deferred import Deferred, Failed
 from burnbook.backend.fusion.signature import Signature
 from burnbook.core.errors import BackendError, BurnbookError
@@ -30,6 +31,7 @@ MOST_PLANS = 128
 
 Step = tuple[Signature, tuple[Any, ...]]
 NUMBER, GIVEN = "number", "given"  # refs: the next number; what the signature has
+HAS_GIL = is_gil_enabled()
 new = object.__new__
 _getframe = sys._getframe  # pyright: ignore[reportPrivateUsage] - the documented way
 
@@ -49,63 +51,93 @@ class Runnable(Protocol):
 MakePlan = Callable[[Sequence[Step], Sequence[bool], Backend], Runnable]
 
 
+class Known:
+    """A stream that was here before: its plans that nobody uses, and when it was."""
+
+    __slots__ = ("last", "spare")
+
+    def __init__(self) -> None:
+        self.spare: list[Runnable] = []
+        self.last = 0
+
+
 class Plans:
     """The plans of a backend, by the streams that they are for; the newest ones."""
 
     def __init__(self, backend: Backend, make: Callable[[], MakePlan]):
         self.backend, self.make = backend, make
         self.lock = threading.Lock()
-        self.known: OrderedDict[Any, list[Runnable]] = OrderedDict()
-        self.hits = self.made = 0
+        self.known: dict[Any, Known] = {}
+        self.hits = self.made = self.turn = 0
 
-    def take(self, key: Any) -> Runnable | None:
+    def take(self, key: Any) -> tuple[Known, Runnable | None]:
         """A plan for a stream that was here before; None for a new one."""
         with self.lock:
-            spare = self.known.get(key)
-            if spare is None:
-                self.known[key] = []
-                while len(self.known) > MOST_PLANS:
-                    self.known.popitem(last=False)
-                return None
-            self.known.move_to_end(key)
+            self.turn += 1
+            known = self.known.get(key)
+            if known is None:
+                if len(self.known) >= MOST_PLANS:
+                    self.known.pop(min(self.known, key=lambda k: self.known[k].last))
+                known = self.known[key] = Known()
+                known.last = self.turn
+                return known, None
+            known.last = self.turn
             self.hits += 1
-            if spare:
-                return spare.pop()
+            if known.spare:
+                return known, known.spare.pop()
             self.made += 1
-        return self.make()(*key, self.backend)
+        return known, self.make()(*key, self.backend)
 
-    def give_back(self, key: Any, plan: Runnable) -> None:
-        """Keep a plan for the next time."""
+    def clear(self) -> None:
+        """Forget all plans."""
         with self.lock:
-            spare = self.known.get(key)
-            if spare is not None and len(spare) < 2:  # noqa: PLR2004 - two threads
-                spare.append(plan)
+            self.known.clear()
+            self.made = self.hits = 0
 
 
 class Stream:
-    """What one thread has recorded and not run.
+    """What one thread records, segment by segment.
+
+    segment: what it is recording now. busy: it is just writing to it.
+
+    Another thread that needs a value closes the segment: it puts a new one in its
+    place, and waits until nothing is written to the old one. Why no lock: taking one
+    would cost a third of what writing down costs. With Python's lock, who sees that the
+    flag is not set can be sure that the next step goes to the new segment; Python
+    without that lock takes ours.
+    """
+
+    __slots__ = ("busy", "lock", "plans", "segment")
+
+    def __init__(self, plans: Plans):
+        self.plans = plans
+        self.lock = threading.RLock()
+        self.busy = False
+        self.segment = Segment(self)
+
+
+class Segment:
+    """Operations that wait for each other's results, and are run together.
 
     steps: a signature and refs each: which result (0, 1 …) or input (−1, −2 …) an op
     takes. outs: weak references to the results. numbers: those that are no part of
-    signatures, in order. places: where each op was called.
+    signatures, in order. places: where ops were called, but for elementwise ones, which
+    never fail.
     """
 
-    def __init__(self, plans: Plans, backend: Backend):
-        self.plans, self.backend = plans, backend
+    def __init__(self, stream: Stream):
+        self.stream = stream
+        self.owner = threading.get_ident()
         self.lock = threading.RLock()
-        self.is_running = False
-        streams.add(self)
-        self.clear()
-
-    def clear(self) -> None:
-        """Begin anew."""
+        self.is_running = self.is_over = False
         self.steps: list[Step] = []
         self.outs: list[ref[Deferred]] = []
         self.inputs: list[Deferred] = []
         self.known: dict[int, int] = {}
         self.numbers: list[Any] = []
-        self.places: list[tuple[CodeType, int]] = []
-        self.nbytes = 0
+        self.places: dict[int, tuple[CodeType, int]] = {}
+        self.nbytes = self.counted = 0
+        segments.add(self)
 
     def input(self, value: Deferred) -> int:
         """The ref of a value that is there."""
@@ -115,20 +147,31 @@ class Stream:
                 raise value.array.error
             self.inputs.append(value)  # holds it, so that its id stays its own
             found = self.known[id(value)] = -len(self.inputs)
-            self.nbytes += value.spec.nbytes
         return found
+
+    def look_at_size(self) -> None:
+        """Run the stream if it has become long, or would hold much.
+
+        Why from time to time only: to add up costs as much as to write down.
+        """
+        added = self.steps[self.counted :]
+        self.counted = len(self.steps)
+        self.nbytes += sum([signature.nbytes for signature, _ in added])
+        held = sum([value.nbytes for value in self.inputs]) + self.nbytes
+        if held > MOST_BYTES or self.counted > MOST:
+            self.flush()
 
     def record(self, signature: Signature, refs: tuple[Any, ...]) -> Any:
         """Let an op wait; gives what it will give."""
+        if not signature.elementwise:
+            self.places[len(self.steps)] = place()
         self.steps.append((signature, refs))
-        self.places.append(place())
-        self.nbytes += signature.nbytes
         outs = self.outs
         if not signature.is_tuple:
             made = new(Deferred)
             made.spec = spec = signature.outs[0]
             made.shape = spec.shape  # type: ignore[union-attr] # the only result is one
-            made.array, made.stream, made.number = None, self, len(outs)
+            made.stream, made.number = self, len(outs)
             outs.append(ref(made))
             return made
         found: list[Any] = []
@@ -138,7 +181,7 @@ class Stream:
                 continue
             made = new(Deferred)
             made.spec, made.shape = spec, spec.shape
-            made.array, made.stream, made.number = None, self, len(outs)
+            made.stream, made.number = self, len(outs)
             outs.append(ref(made))
             found.append(made)
         return tuple(found)
@@ -148,17 +191,26 @@ class Stream:
 
         An op that fails leaves its error to whatever depends on it; all others are
         there, and the first error is raised. Anything else that interrupts, as Ctrl-C
-        does, leaves the stream as it was.
+        does, leaves everything to wait as before.
         """
         with self.lock:
-            if not self.steps or self.is_running:
+            if self.is_over or self.is_running or not self.steps:
                 return
+            stream = self.stream
+            with stream.lock:
+                if stream.segment is self:
+                    stream.segment = Segment(stream)
+                    stream.segment.owner = self.owner
+            if self.owner != threading.get_ident():
+                while stream.busy:
+                    time.sleep(0)
             self.is_running = True
             try:
                 error = self._run()
+                self.is_over = True
             finally:
                 self.is_running = False
-            self.clear()
+            self.inputs, self.known, self.numbers, self.steps = [], {}, [], []
         if error is not None:
             raise error
 
@@ -167,13 +219,14 @@ class Stream:
         key = tuple(self.steps), tuple([value is not None for value in held])
         values = [value for value in held if value is not None]
         error: Exception | None = None
-        plan = self.plans.take(key)
+        known, plan = self.stream.plans.take(key)
         try:
             if plan is None:
                 found, error = self._one_by_one(key[1])
             else:
                 found = plan.run(self.inputs, self.numbers)
-                self.plans.give_back(key, plan)
+                if len(known.spare) < 2:  # noqa: PLR2004 - of two threads
+                    known.spare.append(plan)
         except Exception:  # which op it was, the ops will say one by one
             found, error = self._one_by_one(key[1])
         for value, array in zip(values, found, strict=True):
@@ -199,9 +252,9 @@ class Stream:
             if failed is None:
                 values, attrs = call_of(signature, refs, results, inputs, given)
                 try:
-                    out = self.backend.run(signature.op, values, attrs)
+                    out = self.stream.plans.backend.run(signature.op, values, attrs)
                 except Exception as error:
-                    failed = Failed(late(signature.op, error, self.places[position]))
+                    failed = Failed(late(signature.op, error, self.places.get(position)))
                     first = failed.error if first is None else first
             if failed is not None:
                 for i in made:
@@ -337,9 +390,9 @@ def line_of(where: tuple[CodeType, int]) -> str:
     return f"{name}:{line} in {code.co_name}"
 
 
-def late(op: AnyOp, error: Exception, where: tuple[CodeType, int]) -> Exception:
+def late(op: AnyOp, error: Exception, where: tuple[CodeType, int] | None) -> Exception:
     """An error of an op that was called earlier, with the line that called it."""
-    called = ("called at", line_of(where))
+    called = ("called at", "before" if where is None else line_of(where))
     if isinstance(error, BurnbookError):
         if called not in error.facts:
             error.facts.append(called)
@@ -351,16 +404,16 @@ def late(op: AnyOp, error: Exception, where: tuple[CodeType, int]) -> Exception:
     return made
 
 
-streams: WeakSet[Stream] = WeakSet()
+segments: WeakSet[Segment] = WeakSet()
 
 
 def _after_fork() -> None:
     """A child process has one thread, so nobody in it holds a lock."""
-    for stream in list(streams):
-        stream.lock, stream.is_running = threading.RLock(), False
-        stream.plans.lock = threading.Lock()
+    for segment in list(segments):
+        segment.lock, segment.is_running = threading.RLock(), False
+        segment.stream.lock, segment.stream.busy = threading.RLock(), False
+        segment.stream.plans.lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
