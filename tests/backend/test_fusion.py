@@ -1,4 +1,4 @@
-"""Fusion: what waits, what runs it, plans, errors, threads, and what is never stored."""
+"""Fusion: what waits, what runs it, plans, errors, threads, what is never stored."""
 
 import copy
 import gc
@@ -11,9 +11,16 @@ import pytest
 
 import burnbook
 from burnbook import nn
-from burnbook.backend import Autodiff, Backend, Checked, Counting, Fusion, Numpy, Tracing
-from burnbook.backend.fusion import Deferred
-from burnbook.backend.fusion import fusion as decorator, stream as streams
+from burnbook.backend import (
+    Autodiff,
+    Backend,
+    Checked,
+    Counting,
+    Fusion,
+    Numpy,
+    Tracing,
+)
+from burnbook.backend.fusion import Deferred, fusion as decorator, stream as streams
 from burnbook.core.errors import BackendError, DivisionError, ShapeError
 from burnbook.core.op import OPS, op
 from burnbook.optim import AdamConfig, GradientsParams
@@ -348,7 +355,7 @@ def test_stretches_have_the_length_that_is_asked_for(fused, monkeypatch):
 def test_wrong_shapes_are_refused_at_the_call(fused):
     x, y = Tensor.ones([2, 3], fused), Tensor.ones([2, 4], fused)
     _ = x + x
-    with pytest.raises(ShapeError, match="^add: 3 ≠ 4 at dim 1"):
+    with pytest.raises(ShapeError, match=r"^add: 3 ≠ 4 at dim 1"):
         x + y
     with pytest.raises(ShapeError, match=r"^matmul: 3 ≠ 2"):
         x.matmul(x)
@@ -550,15 +557,19 @@ def test_records_models_and_devices(tmp_path, fused):
     assert copy.deepcopy(model).forward(x).to_data().to_list() == wanted
     asked = model.valid()
     assert asked.devices() == [fused]
-    assert again(lambda: asked.forward(x.inner()).to_data().to_list(), 6) == [wanted] * 6
+    assert (
+        again(lambda: asked.forward(x.inner()).to_data().to_list(), 6) == [wanted] * 6
+    )
 
 
 def test_a_model_that_is_gone_is_not_held_by_its_plans(fused):
-    model = nn.LinearConfig(3, 2).init(fused)
     x = Tensor.ones([4, 3], fused)
-    again(lambda: model.forward(x).to_data(), 6)
-    weight = weakref.ref(model.weight.val().value.array)
-    del model
+
+    def asked(model):
+        again(lambda: model.forward(x).to_data(), 6)
+        return weakref.ref(model.weight.val().value.array)
+
+    weight = asked(nn.LinearConfig(3, 2).init(fused))
     gc.collect()
     assert weight() is None
 
@@ -594,7 +605,7 @@ def test_training_steps_are_captured(fused):
     training = capture_training(model, loss, AdamConfig().init(), x)
     names = [step.op.name for step in training.program.steps]
     assert names[-1] == "adam_step"
-    state, first = training.step(training.start, 0.1, x)
+    _, first = training.step(training.start, 0.1, x)
     np.testing.assert_allclose(
         first.into_scalar(), loss(model, x).into_scalar(), rtol=1e-6
     )
@@ -607,7 +618,9 @@ def test_a_tensor_of_another_thread_is_there(fused):
     x = Tensor.from_floats([1.0, 2.0], fused)
     y = x * 2.0 + 1.0
     found = []
-    thread = threading.Thread(target=lambda: found.append((y * 2.0).to_data().to_list()))
+    thread = threading.Thread(
+        target=lambda: found.append((y * 2.0).to_data().to_list())
+    )
     thread.start()
     thread.join()
     assert found == [[6.0, 10.0]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import burnbook
-import burnbook.ops  # noqa: F401 - declares them
+import burnbook.ops
 from burnbook import nn
 from burnbook.backend import Autodiff, Fusion, Numpy
 from burnbook.backend.fusion.signature import elementwise
@@ -77,7 +77,8 @@ def test_every_gradient_has_the_same_bits(made: Op, specs, attrs):
 
 
 @pytest.mark.parametrize(
-    ("made", "specs", "attrs"), [row for row in SAMPLES if row.values[0] in elementwise()]
+    ("made", "specs", "attrs"),
+    [row for row in SAMPLES if row.values[0] in elementwise()],
 )
 def test_elementwise_ops_have_the_shape_of_their_inputs(made: Op, specs, attrs):
     arrays = arrays_of(specs)
@@ -117,7 +118,9 @@ def test_every_layer_gives_the_same_with_its_gradients(row):
                 tensor = Tensor.from_numpy(np.array(one), device)
                 is_float = tensor.kind is kind_of(np.dtype(np.float32))
                 given.append(tensor.require_grad() if is_float else tensor)
-            out = more.forward(module, *given) if more.forward else module.forward(*given)
+            out = (
+                more.forward(module, *given) if more.forward else module.forward(*given)
+            )
             tensors = ARGUMENTS.collect(out, Tensor, [])
             one = tensors[0]
             found += [np.asarray(tensor) for tensor in tensors]
@@ -125,7 +128,9 @@ def test_every_layer_gives_the_same_with_its_gradients(row):
                 grads = one.sum().backward()
                 leaves = [t for t in given if t.is_require_grad()]
                 leaves += [p.val() for _, p in module.named_params()]
-                gradients = [leaf.grad(grads) for leaf in leaves if leaf.is_require_grad()]
+                gradients = [
+                    leaf.grad(grads) for leaf in leaves if leaf.is_require_grad()
+                ]
                 found += [np.asarray(g) for g in gradients if g is not None]
         return found
 
@@ -157,15 +162,19 @@ def random_program(seed, shape):
             what = rng.integers(0, 10)
             x = held[rng.integers(len(held))]
             y = held[rng.integers(len(held))]
-            if what < 3:  # noqa: PLR2004 - of ten
-                held.append(getattr(x, UNARY[rng.integers(len(UNARY))])().clamp(-3.0, 3.0))
-            elif what < 6:  # noqa: PLR2004
+            if what < 3:
+                held.append(
+                    getattr(x, UNARY[rng.integers(len(UNARY))])().clamp(-3.0, 3.0)
+                )
+            elif what < 6:
                 held.append(getattr(x, BINARY[rng.integers(len(BINARY))])(y) * 0.5)
-            elif what == 6:  # noqa: PLR2004
+            elif what == 6:
                 held.append(x + y.mean_dim(0))
-            elif what == 7:  # noqa: PLR2004
-                held.append(x.swap_dims(0, 1).reshape(list(shape)) * float(rng.random()))
-            elif what == 8 and len(held) > 2:  # noqa: PLR2004
+            elif what == 7:
+                held.append(
+                    x.swap_dims(0, 1).reshape(list(shape)) * float(rng.random())
+                )
+            elif what == 8 and len(held) > 2:
                 del held[rng.integers(len(held))]
             else:
                 seen.append(np.array(np.asarray(x)))

@@ -55,7 +55,7 @@ class Failed(NamedTuple):
 
 
 class Deferred(NDArrayOperatorsMixin):
-    """A value of `Fusion`: it has a shape at once, and elements when they are asked for.
+    """A value of `Fusion`: it has a shape at once, and elements once they are read.
 
     stream: where the op waits that makes it, and number: which of its results it is;
     None once it is there. array: the elements then.

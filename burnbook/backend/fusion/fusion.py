@@ -120,7 +120,7 @@ class Fusion(BackendWrapper):
         self._here.stream.segment.flush()
         self._inner.sync()
 
-    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:  # noqa: C901, PLR0911, PLR0912 - hot
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:  # noqa: C901, PLR0915 - hot
         """Write an operation down; run it at once where that is needed."""
         if attrs:
             return self._run_any(op, values, attrs)
@@ -129,7 +129,7 @@ class Fusion(BackendWrapper):
         segment = stream.segment
         count = len(values)
         y: Any = None
-        if count == 2:  # noqa: PLR2004
+        if count == 2:
             x, y = values
             if type(x) is not Deferred:
                 return self._run_any(op, values, attrs)
@@ -256,7 +256,9 @@ class Fusion(BackendWrapper):
             return value
         return Deferred(value)
 
-    def _first(self, key: Any, known: list[Any], call: tuple[AnyOp, Values, Attrs]) -> Any:
+    def _first(
+        self, key: Any, known: list[Any], call: tuple[AnyOp, Values, Attrs]
+    ) -> Any:
         """An op with inputs of these shapes for the first time."""
         op, values, attrs = call
         if not is_known(op):
@@ -289,12 +291,14 @@ class Fusion(BackendWrapper):
 
     def _note(self, key: Any, signature: Signature) -> None:
         self.signatures[key] = signature
-        is_short = HAS_GIL and len(key) - 1 <= 2 and len(signature.specs) == len(key) - 1  # noqa: PLR2004
+        is_short = (
+            HAS_GIL and len(key) - 1 <= 2 and len(signature.specs) == len(key) - 1
+        )
         if is_short and not signature.is_tuple:
             self.quick[key] = signature
 
     def forget(self) -> None:
-        """Forget what is known of operations and streams; nothing that waits is lost."""
+        """Forget what is known of operations and streams; what waits is not lost."""
         self.signatures.clear()
         self.quick.clear()
         self.plans.clear()
@@ -360,7 +364,7 @@ class _Here(threading.local):
 
 
 class FusedSpace:
-    """The `xp` of `Fusion`: functions of arrays, for which waiting ones are computed."""
+    """The `xp` of `Fusion`: functions of arrays; those that wait are computed first."""
 
     def __init__(self, backend: Fusion):
         self.backend = backend
@@ -373,7 +377,7 @@ class FusedSpace:
         return self.backend.run(op, values, attrs)
 
     def ones_like(self, x: Any) -> Any:
-        """Ones in the shape of a value, which stays uncomputed: how a backward begins."""
+        """Ones in the shape of a value, which may wait on: how a backward begins."""
         self.backend.may_cut()
         return _wrapped(self.below.ones(tuple(x.shape), dtype=x.dtype))
 
@@ -494,5 +498,3 @@ def _is_fused(backend: Backend) -> bool:
             return True
         backend = backend.inner
     return False
-
-

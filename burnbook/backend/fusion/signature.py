@@ -1,10 +1,11 @@
 """What an op gives for inputs of some shapes, known before it runs.
 
-A signature is an op with the shapes and element types of its inputs and its attributes.
-Numbers that do not decide shapes (a learning rate, the other side of `x * 2.0`, a key of
-random numbers) are left out of it: they come with each run. An op that works element by
-element tells its result from arrays with one element; any other runs at once when a
-signature is met for the first time, and from then on what it gives is known.
+A signature is an op with the shapes and element types of its inputs, and its
+attributes. Numbers that do not decide shapes (a learning rate, the other side of
+`x * 2.0`, a key of random numbers) are left out of it: they come with each run. An op
+that works element by element tells its result from arrays with one element; any other
+runs at once when a signature is met for the first time, and from then on what it gives
+is known.
 """
 
 from typing import Any
@@ -37,8 +38,10 @@ class Mark:
 FLOAT, INT, TRUE, FALSE, KEY = map(Mark, ("float", "int", "True", "False", "key"))
 FIXED = Mark("as in the signature")
 
-_FAMILIES = ("elementwise", "erf", "activation", "bits", "compare", "rounding")
-_FAMILIES += ("trigonometry",)
+_FAMILIES = (
+    *("elementwise", "erf", "activation", "bits", "compare", "rounding"),
+    "trigonometry",
+)
 _BY_ELEMENTS = {  # ops whose errors, or whose shapes, depend on elements
     *("gather", "scatter", "select", "select_assign", "select_put", "hot_rows"),
     *("argwhere", "embedding", "cross_entropy", "cross_entropy_logits"),
@@ -67,7 +70,7 @@ class Signature:
         op: AnyOp,
         specs: tuple[Any, ...],
         attrs: Attrs,
-        outs: tuple[Spec | None, ...],
+        outs: tuple[Any, ...],
         is_tuple: bool,
     ):
         self.op, self.specs, self.outs, self.is_tuple = op, specs, outs, is_tuple

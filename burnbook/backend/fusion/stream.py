@@ -86,7 +86,8 @@ class Plans:
             if known.spare:
                 return known, known.spare.pop()
             self.made += 1
-        return known, self.make()(*key, self.backend)
+        steps, held = key
+        return known, self.make()(steps, held, self.backend)
 
     def clear(self) -> None:
         """Forget all plans."""
@@ -170,7 +171,7 @@ class Segment:
         if not signature.is_tuple:
             made = new(Deferred)
             made.spec = spec = signature.outs[0]
-            made.shape = spec.shape  # type: ignore[union-attr] # the only result is one
+            made.shape = spec.shape
             made.stream, made.number = self, len(outs)
             outs.append(ref(made))
             return made
@@ -225,7 +226,7 @@ class Segment:
                 found, error = self._one_by_one(key[1])
             else:
                 found = plan.run(self.inputs, self.numbers)
-                if len(known.spare) < 2:  # noqa: PLR2004 - of two threads
+                if len(known.spare) < 2:
                     known.spare.append(plan)
         except Exception:  # which op it was, the ops will say one by one
             found, error = self._one_by_one(key[1])
@@ -254,7 +255,9 @@ class Segment:
                 try:
                     out = self.stream.plans.backend.run(signature.op, values, attrs)
                 except Exception as error:
-                    failed = Failed(late(signature.op, error, self.places.get(position)))
+                    failed = Failed(
+                        late(signature.op, error, self.places.get(position))
+                    )
                     first = failed.error if first is None else first
             if failed is not None:
                 for i in made:

@@ -1,8 +1,8 @@
 """A stream as one function, written out; chains of elementwise ops go in stretches.
 
 A chain over large arrays goes through memory once: of a stretch of each input all ops
-are computed while it is near, and only results that somebody holds are written. Whatever
-is between stands in a few short buffers, which are used again and again.
+are computed while it is near, and only results that somebody holds are written. What is
+between stands in a few short buffers, which are used again and again.
 
     def stream(xs, ns):
         x0, x1, = xs
@@ -13,6 +13,7 @@ is between stands in a few short buffers, which are used again and again.
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from burnbook.backend.base import Backend
@@ -93,7 +94,9 @@ class Writer:
             return None
         out = step.out.dtype
         arrays = [v for v in step.inputs if _is_array(v)]
-        if any(v.dtype != out for v in arrays) or (out.kind != "f" and name not in EXACT):
+        if any(v.dtype != out for v in arrays) or (
+            out.kind != "f" and name not in EXACT
+        ):
             return None
         return UFUNCS[name]
 
@@ -151,10 +154,10 @@ class Writer:
         if any(one != shape and math.prod(one) != 1 for one in arrays):
             return False
         known = [expressions(self.steps[i]) is not None for i in group]
-        return any(a and b for a, b in zip(known, known[1:], strict=False))
+        return any(one and other for one, other in pairwise(known))
 
     def _cost(self, group: list[int]) -> float:
-        """Seconds that some steps in a row take one by one, if machine code may help."""
+        """Seconds that steps in a row take one by one, where machine code may help."""
         known = sum(expressions(self.steps[i]) is not None for i in group)
         size = math.prod(self.steps[group[0]].out.shape_at(None))
         return known * (0.3e-6 + size * 0.1e-9) if known > 1 else 0.0
@@ -257,7 +260,9 @@ class Writer:
         to = "".join([f"{value.name}, " for value in outs])
         args = ", ".join(self._at(value) for value in given)
         what = ", ".join(step.op.name for step in steps)
-        self.lines.append(f"{to}= {name}({args})  # {what}" if to else f"{name}({args})")
+        self.lines.append(
+            f"{to}= {name}({args})  # {what}" if to else f"{name}({args})"
+        )
 
 
 class _Chain:
@@ -335,7 +340,7 @@ class _Chain:
         outs = [v for v in made if v in self.outs or last[v] > row[-1]]
         return Loop([steps[i] for i in row], outs, row[-1], set(self.whole))
 
-    def _work(self) -> list[str]:
+    def _work(self) -> list[str]:  # noqa: C901, PLR0915 - one loop
         """All ops for some stretches."""
         writer, steps = self.writer, self.writer.steps
         named = {v: v.name for v in self.given if _is_number(v)}

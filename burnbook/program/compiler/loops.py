@@ -145,8 +145,10 @@ class Loop:
 
     def _named(self, step: Step) -> dict[str, str]:
         """What the names in a text of a step stand for."""
-        inputs = getattr(step.op, "inputs", ())
-        named = dict(zip(inputs, map(self._at, step.inputs), strict=False))
+        inputs: tuple[str, ...] = getattr(step.op, "inputs", ())
+        named: dict[str, str] = dict(
+            zip(inputs, map(self._at, step.inputs), strict=False)
+        )
         for name, value in step.attrs.items():
             if name != "needs":
                 limit = {"min": -np.inf, "max": np.inf}.get(name, 0.0)

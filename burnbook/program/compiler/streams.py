@@ -92,9 +92,7 @@ class StreamPlan:
             reset_errstate(before)
 
     def _write(self, is_compiled: bool) -> Writer:
-        made = Writer(
-            self.wanted, self.inputs, self.outputs, self.backend, is_compiled
-        )
+        made = Writer(self.wanted, self.inputs, self.outputs, self.backend, is_compiled)
         self.source, self.function = made.source, made.function
         return made
 
@@ -111,7 +109,9 @@ class StreamPlan:
         if not seen:
             return
         same = [old() is new for old, new in zip(seen, inputs, strict=True)]
-        copied = sum(value.nbytes for value, one in zip(inputs, same, strict=True) if not one)
+        copied = sum(
+            value.nbytes for value, one in zip(inputs, same, strict=True) if not one
+        )
         copied += sum(_bytes(value) for value in self.outputs)
         self._patience -= 1
         if copied <= COPIED and any(same):
@@ -143,7 +143,9 @@ class BoundStream:
         self.is_over = False
         self.changing = [i for i, one in enumerate(same) if not one]
         # when the owner of a constant is gone, the plan need not hold it
-        self.same = [(i, ref(inputs[i], self._end)) for i, one in enumerate(same) if one]
+        self.same = [
+            (i, ref(inputs[i], self._end)) for i, one in enumerate(same) if one
+        ]
         self.fixed = [(i, numbers[i]) for i in whole.numbers.inputs]
         self.keys = [i for i in whole.numbers.holes if type(numbers[i]) is Key]
         self.named = [i for i in whole.numbers.holes if type(numbers[i]) is not Key]
