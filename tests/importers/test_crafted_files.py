@@ -192,8 +192,7 @@ def test_of_a_long_packed_storage_only_what_is_used_is_held():
 def test_a_long_packed_storage_is_not_unpacked_again_and_again():
     reader = long_member(200_000, list(range(199_000, 1_000, -2_000)))
     with pytest.raises(RecordError, match="its parts are out of order"):
-        for name in reader:
-            reader[name].load()
+        [reader[name].load() for name in reader]
 
 
 def test_a_tar_archive_reserves_no_more_than_it_has():
