@@ -303,6 +303,7 @@ def test_views_of_a_result_are_not_written_over(fused):
         y = x * 2.0
         flat = y.reshape([4])
         z = y + 1.0
+        del y
         return flat.to_data().to_list(), z.to_data().to_list()
 
     assert again(run) == [([2.0, 4.0, 6.0, 8.0], [[3.0, 5.0], [7.0, 9.0]])] * 4
@@ -730,9 +731,28 @@ def test_gradients_in_loops(monkeypatch):
         return np.asarray(x.grad(y.sum().backward()))
 
     wanted = run(Autodiff(Numpy(compiled=False)))
-    fused = fresh(Numpy())
+    assert np.isfinite(wanted).all()
+    fused = fresh(Numpy(compiled=True))
     for found in again(lambda: run(Autodiff(fused)), 5):
         np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-6)
+
+
+def test_loops_read_arrays_that_are_not_in_one_piece(monkeypatch):
+    numba_or_skip()
+    monkeypatch.setattr(plans, "WORTH", 0.0)
+    array = np.random.default_rng(0).standard_normal((70, 80)).astype(np.float32)
+
+    def run(on):
+        x = Tensor.from_numpy(array, on)
+        turned, one = x.flip([0, 1]), x.narrow(0, 3, 1).expand([70, 80])
+        return np.asarray(
+            (turned * 2.0 + one) * one - x.swap_dims(0, 1).reshape([70, 80])
+        )
+
+    wanted = run(Numpy(compiled=False))
+    fused = fresh(Numpy(compiled=True))
+    for found in again(lambda: run(fused), 5):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_a_chain_that_cannot_be_compiled_runs_as_before(monkeypatch):

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.compiled.runtime.thread_pool import ALONE, threads
@@ -310,7 +312,13 @@ class _Chain:
             if loop.end == self.group[-1]:  # nothing stands in between
                 self.step = max(self.grain, 1 << 16)
         flat = ".reshape(-1)" if self.is_flat else ""
-        for value in (*self.arrays, *self.outs):
+        scope["in_one_piece"] = np.ascontiguousarray
+        for value in self.arrays:
+            text = f"{value.name}{flat}"
+            if self.loops:  # which step from one number to the next
+                text = f"in_one_piece({text})"
+            lines.append(f"f_{value.name} = {text}")
+        for value in self.outs:
             lines.append(f"f_{value.name} = {value.name}{flat}")
         if self.is_large:
             lines.append("def work(start, stop):")
