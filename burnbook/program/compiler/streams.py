@@ -46,7 +46,8 @@ def plan_of(
 class StreamPlan:
     """A stream as a function that was written for it.
 
-    source: that function, to be read.
+    source: that function, to be read. is_compiled: whether chains in it are loops of
+    machine code.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class StreamPlan:
         try:
             return self.function([value.array for value in inputs], numbers)
         except Exception:
-            if not self._is_compiled:
+            if not self.is_compiled:
                 raise
             self._write(False)  # a chain could not be compiled here
             return self.function([value.array for value in inputs], numbers)
@@ -98,7 +99,7 @@ class StreamPlan:
     def _write(self, is_compiled: bool) -> Writer:
         made = Writer(self.wanted, self.inputs, self.outputs, self.backend, is_compiled)
         self.source, self.function = made.source, made.function
-        self._is_compiled = is_compiled
+        self.is_compiled = is_compiled
         return made
 
     def _count(self) -> None:
