@@ -45,6 +45,11 @@ class Cupy(Backend):
         with self._device:
             return super().run(op, values, attrs)
 
+    def sync(self) -> None:
+        """Wait until this GPU has done all that this thread asked for."""
+        with self._device:
+            self.xp.module.cuda.get_current_stream().synchronize()
+
     def from_numpy(self, array: np.ndarray) -> Value:
         """Copy a NumPy array to this GPU."""
         with self._device:
