@@ -79,6 +79,7 @@ class Backend(metaclass=Interned):
     name = "backend"
     device_name = "Cpu"
     ad_enabled = False
+    has_graphs = False  # whether it has a `recorder`, which records ops as a graph
     arguments: tuple[Any, ...] = ()
     autodiff_class: ClassVar[type["BackendWrapper"]]  # set where Autodiff is exported
 
@@ -151,6 +152,9 @@ class Backend(metaclass=Interned):
             f"for the derivative of a gradient Autodiff(Autodiff({self!r}))",
         )
 
+    def sync(self) -> None:
+        """Wait until all that was asked for is done; here nothing waits."""
+
     def from_numpy(self, array: np.ndarray) -> Value:
         """Copy a NumPy array to this backend, as it is."""
         raise TypeError(f"{type(self).__name__} must say how arrays come in")
@@ -221,6 +225,9 @@ class BackendWrapper(Backend):
         self, root: Value, watch: Watch | None = None, keep_graph: bool = False
     ) -> Any:
         return self._inner.backward(root, watch, keep_graph)
+
+    def sync(self) -> None:
+        self._inner.sync()
 
     def from_numpy(self, array: np.ndarray) -> Value:
         return self._inner.from_numpy(array)

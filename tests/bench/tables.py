@@ -172,6 +172,66 @@ def table_captured(rounds: int) -> Iterator[tuple]:
         yield "W5 captured, µs an op", found.milliseconds / 0.999, "forward"
 
 
+SIZES = [1 << k for k in (4, 10, 12, 14, 16, 18, 20)]
+
+
+def table_fusion(rounds: int) -> Iterator[tuple]:
+    """The decorator Fusion: chains of elementwise ops, training steps, inference.
+
+    In this process, taking turns, in processor time of this thread: set
+    BURNBOOK_THREADS=1 OMP_NUM_THREADS=1, or other threads' time is missing.
+    """
+    from tests.bench import ours
+
+    works: list[tuple[str, list[Callable]]] = [
+        (
+            f"chain of 28 ops on {size} elements",
+            [ours.fused_chain(fused, True, size) for fused in (False, True)],
+        )
+        for size in SIZES
+    ]
+    works += [
+        (
+            f"the same without tanh, {size} elements",
+            [ours.fused_chain(fused, True, size, False) for fused in (False, True)],
+        )
+        for size in (SIZES[0], SIZES[3], SIZES[-1])
+    ]
+    works.append(
+        ("999 small ops", [ours.fused_small(fused) for fused in (False, True)])
+    )
+    for name, work, captured, args in (
+        ("W1", ours.fused_w1, ours.captured_w1, ()),
+        ("W2, 64", ours.fused_w2, ours.captured_w2, (64,)),
+        ("W2, 1024", ours.fused_w2, ours.captured_w2, (1024,)),
+        ("inference 1", ours.fused_inference, ours.captured_inference, (1,)),
+        ("inference 256", ours.fused_inference, ours.captured_inference, (256,)),
+    ):
+        both = [work(fused, True, *args) for fused in (False, True)]
+        works.append((name, [*both, captured(True, *args)]))
+    for name, contenders in works:
+        least = least_times(contenders, rounds)
+        names = ("", ", Fusion", ", captured")
+        for which, took in zip(names, least, strict=False):
+            yield f"{name}{which}", took / least[0], f"{took * 1e3:.3f} ms"
+
+
+def least_times(contenders: list[Callable], rounds: int) -> list[float]:
+    """The least processor time of each, in turns of a tenth of a second."""
+    found = [float("inf")] * len(contenders)
+    for contender in contenders:
+        for _ in range(8):
+            contender()
+    for _ in range(rounds):
+        for i, contender in enumerate(contenders):
+            end = time.perf_counter() + 0.1
+            while time.perf_counter() < end:
+                started = time.thread_time()
+                contender()
+                found[i] = min(found[i], time.thread_time() - started)
+    return found
+
+
 def table_learner(rounds: int) -> Iterator[tuple]:
     """What the learner and the loader add to an epoch of 100 batches."""
     ours, still = "tests.bench.ours", {"BURNBOOK_DISPLAY": "none"}
@@ -308,6 +368,7 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     ),
     "captured": table_captured,
     "convolutions": table_convolutions,
+    "fusion": table_fusion,
     "learner": table_learner,
     "ops": table_ops,
     "optim": table_optim,
