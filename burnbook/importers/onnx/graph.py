@@ -84,6 +84,23 @@ class Graph:
                     yield from inner.walk()
 
 
+def names_taken(nodes: Iterable[Node]) -> list[str]:
+    """The values that nodes take, as often as they do, and the graphs in them as well.
+
+    Why: without recursion, as every level of graphs in graphs asks for all inside.
+    """
+    found: list[str] = []
+    waiting = [nodes]
+    while waiting:
+        for node in waiting.pop():
+            found += node.inputs
+            for inner in node.attributes.values():
+                if isinstance(inner, Graph):
+                    found += inner.outputs
+                    waiting.append(inner.nodes)
+    return [name for name in found if name]
+
+
 @dataclass
 class Model:
     """A file: its graph, and what it says of itself."""

@@ -10,7 +10,7 @@ with, so all of them can still be learned.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
@@ -18,7 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.importers.onnx.graph import CONTROL, Fact, Graph, Node, fact_of_array
+from burnbook.importers.onnx.graph import (
+    CONTROL,
+    Fact,
+    Graph,
+    Node,
+    fact_of_array,
+    names_taken,
+)
 from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.values import as_array, lowered
 
@@ -109,7 +116,7 @@ class _Folder:
             branch = self.branch(node, known)
             if branch is not None:
                 rename(branch, aliases)
-                uses.update(_uses_of(branch.nodes))
+                uses.update(names_taken(branch.nodes))
                 waiting.extendleft(reversed(self.inlined(branch, node, graph)))
                 known.constants |= branch.constants
                 known.learned |= branch.trainable
@@ -287,24 +294,14 @@ def keep_used(graph: Graph) -> None:
         for inner in node.attributes.values():
             if isinstance(inner, Graph):
                 keep_used(inner)
-        used.update(_uses_of([node]))
+        used.update(names_taken([node]))
         kept.append(node)
     graph.nodes = kept[::-1]
 
 
 def uses_of_graph(graph: Graph) -> Counter[str]:
     """How often each value is taken, inside as well."""
-    return _uses_of(graph.nodes) + Counter(graph.outputs)
-
-
-def _uses_of(nodes: Iterable[Node]) -> Counter[str]:
-    found = Counter[str]()
-    for node in nodes:
-        found.update(n for n in node.inputs if n)
-        for inner in node.attributes.values():
-            if isinstance(inner, Graph):
-                found += uses_of_graph(inner)
-    return found
+    return Counter(names_taken(graph.nodes) + graph.outputs)
 
 
 def _is_weight(array: Any) -> bool:
