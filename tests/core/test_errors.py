@@ -73,12 +73,6 @@ OPTIONAL = (
     "exporters/micropython/",
     "exporters/rust/",  # see tests/exporters/rust
     "program/",  # see tests/program, where the line of the user is looked at as well
-    "importers/scaffold.py",  # see tests/importers
-    "importers/tensor_file.py",
-    "importers/pytorch_reader.py PytorchReader",
-    "record/mapped.py",
-    "reference/onnx_operators.py",  # see tests/reference
-    "examples/pytorch_import/",  # see tests/importers/test_example.py
 )
 
 
