@@ -73,23 +73,54 @@ function conv2d(x, weight, bias, out, size) {
         const image = (n * channels + first + c) * height * width;
         for (let k = 0; k < kernelHeight; k++) {
           const top = k * dilationHeight - paddingHeight;
-          for (let m = 0; m < kernelWidth; m++) {
-            const factor = weight[at++];
+          for (let m = 0; m < kernelWidth; m += 3) {
+            const taps = Math.min(3, kernelWidth - m);
             const left = m * dilationWidth - paddingWidth;
-            const begin = Math.max(0, Math.ceil(-left / strideWidth));
-            const end = Math.min(outWidth, Math.floor((width - 1 - left) / strideWidth) + 1);
             for (let i = 0; i < outHeight; i++) {
               const row = i * strideHeight + top;
               if (row < 0 || row >= height) continue;
-              const from = image + row * width + left;
-              const to = plane + i * outWidth;
-              for (let j = begin; j < end; j++) {
-                out[to + j] += factor * x[from + j * strideWidth];
-              }
+              const line = image + row * width;
+              addTaps(x, line, width, left, dilationWidth, strideWidth, weight, at, taps,
+                out, plane + i * outWidth, outWidth);
             }
+            at += taps;
           }
         }
       }
+    }
+  }
+}
+
+/**
+ * Add what up to three taps see of a line: those places at once that all three see, the
+ * edges tap by tap. out is read and written a third as often.
+ */
+function addTaps(x, line, width, left, dilation, stride, weight, at, taps, out, to, count) {
+  const first = Math.max(0, Math.ceil(-left / stride));
+  let begin = count;
+  let end = count;
+  if (taps === 3) {
+    const last = Math.floor((width - 1 - left - 2 * dilation) / stride) + 1;
+    begin = Math.min(first, count);
+    end = Math.max(begin, Math.min(count, last));
+    const a = weight[at];
+    const b = weight[at + 1];
+    const c = weight[at + 2];
+    for (let j = begin, from = line + left + begin * stride; j < end; j++, from += stride) {
+      out[to + j] += a * x[from] + b * x[from + dilation] + c * x[from + 2 * dilation];
+    }
+    if (begin === 0 && end === count) return;
+  }
+  for (let m = 0; m < taps; m++) {
+    const start = left + m * dilation;
+    const factor = weight[at + m];
+    const low = Math.max(0, Math.ceil(-start / stride));
+    const high = Math.min(count, Math.floor((width - 1 - start) / stride) + 1);
+    for (let j = low; j < Math.min(begin, high); j++) {
+      out[to + j] += factor * x[line + start + j * stride];
+    }
+    for (let j = Math.max(end, low); j < high; j++) {
+      out[to + j] += factor * x[line + start + j * stride];
     }
   }
 }

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from burnbook.exporters.javascript.expressions import USES, expression, literal
+from burnbook.exporters.javascript.expressions import (
+    EXPRESSIONS,
+    USES,
+    expression,
+    literal,
+)
 from burnbook.exporters.lowering import (
     Argument,
     Call,
@@ -156,10 +162,17 @@ def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:
         "    this.reserve(n);",
     ]
     if constants:
-        lines.append(f"    const {{ {', '.join(constants)} }} = this.weights;")
+        rows = textwrap.wrap(", ".join(constants), 84)
+        lines += ["    const {", *[f"      {row}" for row in rows]]
+        lines.append("    } = this.weights;")
     slots = [f"b{i}" for i in range(len(plan.buffers))]
     if slots:
-        lines.append(f"    const [{', '.join(slots)}] = this.buffers;")
+        rows = textwrap.wrap(", ".join(slots), 84)
+        lines += [
+            "    const [",
+            *[f"      {row}" for row in rows],
+            "    ] = this.buffers;",
+        ]
     for value, storage in plan.inputs:
         lines.append(f"    const {storage.name} = inputs[{files.quoted(value.name)}];")
     lines += ["", *[f"    {call}" for call in calls], "", "    return {"]
@@ -189,11 +202,10 @@ def _calls(plan: Plan) -> tuple[list[str], list[str]]:
         note = f"  // {files.shown(call.note)}" if call.note else ""
         if isinstance(call, Call):
             given = [_place(one) for one in [*call.reads.values(), call.out]]
-            sizes = ", ".join(_given(name, one) for name, one in call.sizes.items())
-            name = files.camel(call.kernel)
-            calls.append(f"{name}({', '.join(given)}, {{ {sizes} }});{note}")
+            sizes = [_given(name, one) for name, one in call.sizes.items()]
+            calls += _wrapped(files.camel(call.kernel), given, sizes, note)
             continue
-        body, uses_n = _loop(call)
+        body, more = _loop(call)
         name = loops.get(body)
         if name is None:
             wished = files.camel(call.name)
@@ -204,9 +216,18 @@ def _calls(plan: Plan) -> tuple[list[str], list[str]]:
             loops[body] = name
             chains.append(body.replace("function NAME(", f"function {name}("))
         given = [_place(one) for one in [*call.inputs, call.out.storage]]
-        given += ["n"] if uses_n else []
-        calls.append(f"{name}({', '.join(given)});{note}")
+        calls.append(f"{name}({', '.join([*given, *more])});{note}")
     return chains, calls
+
+
+def _wrapped(name: str, given: list[str], sizes: list[str], note: str) -> list[str]:
+    """A call with its sizes, in lines that are not too long."""
+    first = f"{name}({', '.join(given)}, {{"
+    text = ", ".join(sizes)
+    if len(first) + len(text) < 80:
+        return [f"{first} {text} }});{note}"]
+    rows = textwrap.wrap(text, 84)
+    return [f"{first}{note}", *[f"  {row}" for row in rows], "});"]
 
 
 def _given(name: str, value: Any) -> str:
@@ -219,12 +240,14 @@ def _place(storage: Storage) -> str:
     return f"b{storage.slot}" if storage.role == "result" else storage.name
 
 
-def _loop(chain: Chain) -> tuple[str, bool]:
-    """A chain as a function with one loop for each dim that it cannot join."""
+def _loop(chain: Chain) -> tuple[str, list[str]]:
+    """A chain as a function with one loop for each dim that it cannot join.
+
+    Also: what it is given beside the arrays, n or the count of its only loop.
+    """
     sizes, steps = chain.loops()
     inputs = chain.inputs
-    names = ["x", "y", "z", "p", "q", "r", "s", "t"]
-    arrays = dict(zip(inputs, names, strict=False))
+    arrays = dict(zip(inputs, "xyzpqrstuw", strict=False))
     counters = [f"i{d}" for d in range(len(sizes))] if len(sizes) > 1 else ["i"]
     offsets = [view.offset for view in [*chain.reads, chain.out]]
     indices = [
@@ -233,12 +256,11 @@ def _loop(chain: Chain) -> tuple[str, bool]:
     ]
     indent = "  " * (len(sizes) + 1)
     body: list[str] = []
-    for d, size in enumerate(sizes):
-        count = counters[d]
-        pad = "  " * (d + 1)
-        body.append(
-            f"{pad}for (let {count} = 0; {count} < {files.size(size)}; {count}++) {{"
-        )
+    is_line = len(sizes) == 1
+    for d, (counter, size) in enumerate(zip(counters, sizes, strict=True)):
+        stop = "count" if is_line else files.size(size)
+        loop = f"for (let {counter} = 0; {counter} < {stop}; {counter}++) {{"
+        body.append("  " * (d + 1) + loop)
     used: dict[str, int] = {}
     made: list[str] = []
     for number, line in enumerate(chain.lines):
@@ -274,16 +296,20 @@ def _loop(chain: Chain) -> tuple[str, bool]:
         made.append(f"{line.op}_{number}")
         body.append(f"{indent}const {made[-1]} = {value};")
     body += ["  " * (d + 1) + "}" for d in reversed(range(len(sizes)))]
-    uses_n = any("n" in _words(row) for row in body)
-    given = [*[arrays[one] for one in inputs], "out"] + (["n"] if uses_n else [])
+    names = ["count"] if is_line else []
+    more = [files.size(sizes[0])] if is_line else []
+    if any("n" in _words(row) for row in body):
+        names, more = [*names, "n"], [*more, "n"]
+    given = [*[arrays[one] for one in inputs], "out", *names]
     ops = files.shown(", ".join(line.op for line in chain.lines))
+    shape = "" if is_line else f" {files.shown(size_text(chain.out.shape))}"
     lines = [
-        f"/** {ops}, element by element. {files.shown(size_text(chain.out.shape))} */",
+        f"/** {ops}, element by element.{shape} */",
         f"function NAME({', '.join(given)}) {{",
         *body,
         "}",
     ]
-    return "\n".join(lines), uses_n
+    return "\n".join(lines), more
 
 
 def _words(text: str) -> set[str]:
@@ -292,8 +318,6 @@ def _words(text: str) -> set[str]:
 
 def _often(op: str) -> bool:
     """Whether an expression names an argument more than once."""
-    from burnbook.exporters.javascript.expressions import EXPRESSIONS
-
     text = EXPRESSIONS.get(op, "")
     return text.count("{x}") > 1 or text.count("{y}") > 1
 

@@ -107,7 +107,9 @@ class Lowering:
         if view.storage.role == "result" and view.is_whole:
             return view.storage
         self.note = f"{plain(value.name)} {size_text(value.shape)}"
-        return self._copied(view, value.name)
+        made = self.new(value.name, value.shape, view.storage.kind)
+        self.copy(view, View.whole(made, value.shape))
+        return made
 
     # ── what forms ask ──────────────────────────────────────────────────────
 

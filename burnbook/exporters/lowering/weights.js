@@ -17,6 +17,7 @@ async function bytesBeside(name) {
 
 /** Weights from bytes: [name, how they are written, where, how many, the step of codes]. */
 function unpacked(bytes, table) {
+  bytes = new Uint8Array(bytes);
   const weights = {};
   for (const [name, form, start, count, scale] of table) {
     const width = { f32: 4, i32: 4, f16: 2 }[form] ?? 1;

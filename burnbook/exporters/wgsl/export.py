@@ -118,8 +118,8 @@ def unsupported(
     """What of a model has no kernel: op, where it stands, and why.
 
     Example:
-        >>> from burnbook.tensor import Tensor
-        >>> unsupported(lambda x: x.inverse(), Tensor.ones([2, 2]), batch=None)
+        >>> from burnbook.tensor import Tensor, linalg
+        >>> unsupported(linalg.inv, Tensor.ones([2, 2]), batch=None)
         [('inverse', '', 'it has no kernel there')]
     """
     return problems("to_wgsl", model, examples, batch)

@@ -60,6 +60,11 @@ fn sigmoid(x: f32) -> f32 {
   return 0.5 + 0.5 * squashed(0.5 * x);
 }
 
+// The angle whose sine is x, to more digits than some drivers have for asin.
+fn arcsine(x: f32) -> f32 {
+  return atan2(x, sqrt((1.0 - x) * (1.0 + x)));
+}
+
 // ln(1 + x), exact near 0.
 fn log1p(x: f32) -> f32 {
   let y = 1.0 + x;

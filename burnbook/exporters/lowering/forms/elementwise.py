@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from burnbook.exporters.lowering.calls import KINDS, Line, Made, View
-from burnbook.exporters.lowering.lowering import Lowering
-from burnbook.exporters.lowering.registry import NoForm, form
+from burnbook.exporters.lowering.lowering import Lowering, straight
+from burnbook.exporters.lowering.registry import form
 from burnbook.program import Step
 
 ONE = (
@@ -90,14 +90,24 @@ def cast(w: Lowering, step: Step, **attrs: Any) -> None:
 
 @form("batch_norm_known")
 def batch_norm(w: Lowering, step: Step, *, epsilon: float) -> None:
-    """A straight line for each channel."""
+    """A straight line for each channel: (x − mean) γ / √(var + ε) + β."""
     x, *given = step.inputs
+    line = (1, x.shape[1], *(1,) * (len(x.shape) - 2))
     known = [w.known(value) for value in given]
     if any(one is None for one in known):
-        raise NoForm("one of its weights is computed")
+        gamma, beta, mean, var = (straight(w.whole(value), line) for value in given)
+        parts: list[tuple[str, tuple[Any, ...]]] = [
+            ("sub", (x, mean)),
+            ("mul", (Made(0), gamma)),
+            ("add", (var, epsilon)),
+            ("sqrt", (Made(2),)),
+            ("div", (Made(1), Made(3))),
+            ("add", (Made(4), beta)),
+        ]
+        w.grow(step.out, [Line(op, args, "f32", "f32") for op, args in parts])
+        return
     gamma, beta, mean, var = (np.asarray(one, np.float64) for one in known)
     factor = gamma / np.sqrt(var + epsilon)
-    line = (1, len(factor), *(1,) * (len(x.shape) - 2))
     views = [
         View.whole(w.array(np.asarray(array, np.float32), name), line)
         for array, name in ((factor, "factor"), (beta - mean * factor, "shift"))

@@ -311,21 +311,48 @@ def max_pool(
     dilation: Any,
     **more: Any,
 ) -> None:
+    """Images at once; of volumes the slices first, then along the depth."""
     x = step.inputs[0]
-    if len(kernel_size) > 2:
-        raise NoForm("only images and lines are pooled")
-    sizes = {"planes": times(x.shape[0], x.shape[1])} | _spread(
+    windows = list(zip(kernel_size, stride, padding, dilation, strict=True))
+    planes = times(x.shape[0], x.shape[1])
+    given, size, stops = w.whole(x), x.shape[2:], step.out.shape[2:]
+    if len(windows) > 3:
+        raise NoForm("it has more than three dims of places")
+    if len(windows) == 3:
+        between = (planes, size[0], *stops[1:])
+        out = w.new(f"{step.out.name}_slices", between)
+        _max_pool(
+            w, out, given, times(planes, size[0]), size[1:], stops[1:], windows[1:]
+        )
+        whole = (1, 1, 0, 1)
+        places = product(stops[1:])
+        given, windows = out, [windows[0], whole]
+        size, stops = (size[0], places), (stops[0], places)
+    _max_pool(w, w.result(step.out), given, planes, size, stops, windows)
+
+
+def _max_pool(
+    w: Lowering,
+    out: Storage,
+    x: Storage,
+    planes: Any,
+    size: Any,
+    stops: Any,
+    windows: list[tuple[Any, ...]],
+) -> None:
+    kernel_size, stride, padding, dilation = zip(*windows, strict=True)
+    sizes = {"planes": planes} | _spread(
         AXES[1:],
         {
-            "": (x.shape[2:], 1),
-            "out": (step.out.shape[2:], 1),
+            "": (size, 1),
+            "out": (stops, 1),
             "kernel": (kernel_size, 1),
             "stride": (stride, 1),
             "padding": (padding, 0),
             "dilation": (dilation, 1),
         },
     )
-    w.call("max_pool2d", w.result(step.out), sizes=sizes, x=w.whole(x))
+    w.call("max_pool2d", out, sizes=sizes, x=x)
 
 
 @form("avg_pool2d", "avg_pool")

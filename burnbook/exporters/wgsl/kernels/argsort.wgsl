@@ -10,7 +10,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
   for (var j = 0u; j < COUNT; j++) {
     let other = order_of(x[start + j * INNER]);
     let own = order_of(x[place]);
-    let before = select(other < own, other > own, DESCENDING);
+    let before = select((other < own), (other > own), DESCENDING);
     if (before || (other == own && j < i)) { rank++; }
   }
   out[start + rank * INNER] = i32(i);
