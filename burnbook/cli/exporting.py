@@ -26,7 +26,8 @@ def add_commands(commands: Subcommands) -> None:
     )
     _module(
         made,
-        ", which alone knows which layer a weight is of, and so how PyTorch lays it out",
+        ", which alone knows which layer a weight is of, and so how PyTorch lays it "
+        "out",
     )
     made.add_argument(
         "--dtype",
@@ -107,8 +108,8 @@ def _inputs(made: argparse.ArgumentParser) -> None:
         required=True,
         type=_example,
         metavar="SIZES",
-        help="the sizes of an input, the batch first, as 1x3x32x32; :int or :bool behind "
-        "them, as 1x16:int; once for each input",
+        help="the sizes of an input, the batch first, as 1x3x32x32; :int or :bool "
+        "behind them, as 1x16:int; once for each input",
     )
 
 

@@ -1,4 +1,4 @@
-"""Networks and inputs for writers of programs: a guide that knows digits, and others."""
+"""Networks for writers of programs: a guide that knows digits, and others."""
 
 import functools
 

@@ -2,7 +2,7 @@
 
     to_javascript(model, "net.js", x)      x: an example; its first dim is the batch
 
-The file holds the functions that the model needs (kernels.js), its weights, and a class:
+The file holds the functions that the model needs (kernels.js), its weights, and this:
 
     import { Model } from "./net.js";
     const model = await Model.load();

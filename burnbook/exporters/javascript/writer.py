@@ -14,15 +14,14 @@ from burnbook.exporters.javascript.expressions import (
     literal,
 )
 from burnbook.exporters.lowering import (
-    Argument,
     Call,
     Chain,
     Made,
     Plan,
     Read,
     Storage,
+    files,
 )
-from burnbook.exporters.lowering import files
 from burnbook.exporters.lowering.files import Packed
 from burnbook.program import Size, size_text
 from burnbook.program.sizes import Dim
@@ -31,12 +30,15 @@ ARRAYS = {"f32": "Float32Array", "i32": "Int32Array", "bool": "Uint8Array"}
 WIDTHS = {"f32": 4, "i32": 4, "bool": 1}
 # Names that mean something in JavaScript, or in a file that is written.
 RESERVED = frozenset(
-    "arguments await break case catch class const continue debugger default delete do "
-    "else enum eval export extends false finally for function if implements import in "
-    "instanceof interface let new null package private protected public return static "
-    "super switch this throw true try typeof undefined var void while with yield async "
-    "of Math Number Infinity NaN Array ArrayBuffer Float32Array Int32Array Uint8Array "
-    "Object Error n inputs out INPUTS TABLE WEIGHTS Model".split()
+    """
+    arguments async await break case catch class const continue debugger default delete
+    do else enum eval export extends false finally for function if implements import in
+    instanceof interface let new null of package private protected public return static
+    super switch this throw true try typeof undefined var void while with yield
+    Array ArrayBuffer Error Float32Array Infinity Int32Array Math NaN Number Object
+    RangeError Uint8Array
+    INPUTS Model TABLE WEIGHTS inputs n out
+    """.split()  # noqa: SIM905
 )
 REDUCTIONS = {  # begin, step, end
     "sum": ("0", "found + x[at]", "found"),
@@ -246,70 +248,69 @@ def _loop(chain: Chain) -> tuple[str, list[str]]:
     Also: what it is given beside the arrays, n or the count of its only loop.
     """
     sizes, steps = chain.loops()
-    inputs = chain.inputs
-    arrays = dict(zip(inputs, "xyzpqrstuw", strict=False))
-    counters = [f"i{d}" for d in range(len(sizes))] if len(sizes) > 1 else ["i"]
+    arrays = dict(zip(chain.inputs, "xyzpqrstuw", strict=False))
+    is_line = len(sizes) == 1
+    counters = ["i"] if is_line else [f"i{d}" for d in range(len(sizes))]
     offsets = [view.offset for view in [*chain.reads, chain.out]]
     indices = [
         _index(counters, row, offset)
         for row, offset in zip(steps, offsets, strict=True)
     ]
-    indent = "  " * (len(sizes) + 1)
     body: list[str] = []
-    is_line = len(sizes) == 1
     for d, (counter, size) in enumerate(zip(counters, sizes, strict=True)):
         stop = "count" if is_line else files.size(size)
         loop = f"for (let {counter} = 0; {counter} < {stop}; {counter}++) {{"
         body.append("  " * (d + 1) + loop)
-    used: dict[str, int] = {}
-    made: list[str] = []
-    for number, line in enumerate(chain.lines):
-
-        def text(argument: Argument) -> str:
-            if isinstance(argument, Read):
-                storage = chain.reads[argument.place].storage
-                return f"{arrays[storage]}[{indices[argument.place]}]"
-            return (
-                made[argument.place]
-                if isinstance(argument, Made)
-                else literal(argument)
-            )
-
-        given: list[str] = []
-        for argument in line.args:
-            found = text(argument)
-            if isinstance(argument, Read) and _often(line.op):
-                short = f"v{len(used)}" if found not in used else f"v{used[found]}"
-                if found not in used:
-                    used[found] = len(used)
-                    body.append(f"{indent}const {short} = {found};")
-                found = short
-            given.append(found)
-        value = expression(line, given)
-        if number + 1 == len(chain.lines):
-            kind = chain.out.storage.kind
-            value = (
-                f"Number({value})" if kind == "bool" and line.gives == "bool" else value
-            )
-            body.append(f"{indent}out[{indices[-1]}] = {value};")
-            break
-        made.append(f"{line.op}_{number}")
-        body.append(f"{indent}const {made[-1]} = {value};")
+    elements = [
+        f"{arrays[view.storage]}[{index}]"
+        for view, index in zip(chain.reads, indices, strict=False)
+    ]
+    indent = "  " * (len(sizes) + 1)
+    body += [indent + row for row in _rows(chain, elements, f"out[{indices[-1]}]")]
     body += ["  " * (d + 1) + "}" for d in reversed(range(len(sizes)))]
     names = ["count"] if is_line else []
     more = [files.size(sizes[0])] if is_line else []
     if any("n" in _words(row) for row in body):
         names, more = [*names, "n"], [*more, "n"]
-    given = [*[arrays[one] for one in inputs], "out", *names]
+    given = [*[arrays[one] for one in chain.inputs], "out", *names]
     ops = files.shown(", ".join(line.op for line in chain.lines))
     shape = "" if is_line else f" {files.shown(size_text(chain.out.shape))}"
-    lines = [
+    head = [
         f"/** {ops}, element by element.{shape} */",
         f"function NAME({', '.join(given)}) {{",
-        *body,
-        "}",
     ]
-    return "\n".join(lines), more
+    return "\n".join([*head, *body, "}"]), more
+
+
+def _rows(chain: Chain, elements: list[str], out: str) -> list[str]:
+    """The lines of a chain; an element that an expression names twice gets a name."""
+    rows: list[str] = []
+    named: dict[str, str] = {}
+    made: list[str] = []
+    for number, line in enumerate(chain.lines):
+        given: list[str] = []
+        for argument in line.args:
+            if isinstance(argument, Made):
+                found = made[argument.place]
+            elif isinstance(argument, Read):
+                found = elements[argument.place]
+            else:
+                found = literal(argument)
+            if isinstance(argument, Read) and _often(line.op):
+                if found not in named:
+                    named[found] = f"v{len(named)}"
+                    rows.append(f"const {named[found]} = {found};")
+                found = named[found]
+            given.append(found)
+        value = expression(line, given)
+        if number + 1 < len(chain.lines):
+            made.append(f"{line.op}_{number}")
+            rows.append(f"const {made[-1]} = {value};")
+        elif line.gives == "bool":
+            rows.append(f"{out} = Number({value});")
+        else:
+            rows.append(f"{out} = {value};")
+    return rows
 
 
 def _words(text: str) -> set[str]:
@@ -352,12 +353,12 @@ def _along(kernel: str) -> str:
         "  for (let a = 0; a < outer; a++) {",
         "    for (let b = 0; b < inner; b++) {",
     ]
-    at = "(a * count + i) * inner + b"
+    at, shape = "(a * count + i) * inner + b", "x [outer, count, inner]"
     if word in SEARCHES:
-        doc = f"/** The first place of the {word[3:]} along a dim. x [outer, count, inner] */"
+        doc = f"/** The first place of the {word[3:]} along a dim. {shape} */"
         lines += [
             "      let found = 0;",
-            f"      let best = x[a * count * inner + b];",
+            "      let best = x[a * count * inner + b];",
             "      for (let i = 1; i < count; i++) {",
             f"        const value = x[{at}];",
             "        const isBetter = Number.isNaN(value) && !Number.isNaN(best);",
@@ -370,7 +371,7 @@ def _along(kernel: str) -> str:
         ]
     elif word in RUNNING:
         begin, step = RUNNING[word]
-        doc = f"/** The {word} along a dim. x [outer, count, inner] */"
+        doc = f"/** The {word} along a dim. {shape} */"
         lines += [
             f"      let found = {begin};",
             "      for (let i = 0; i < count; i++) {",
@@ -381,7 +382,7 @@ def _along(kernel: str) -> str:
         ]
     else:
         begin, step, end = REDUCTIONS[word]
-        doc = f"/** The {word} along a dim. x [outer, count, inner] -> out [outer, inner] */"
+        doc = f"/** The {word} along a dim. {shape}, out [outer, inner] */"
         lines += [
             f"      let found = {begin};",
             "      for (let i = 0; i < count; i++) {",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.exporters.lowering.sizes import fixed, product, strides_of, times
+from burnbook.exporters.lowering.sizes import product, strides_of, times
 from burnbook.program import Shape, Size, Value
 from burnbook.program.sizes import Dim
 
@@ -112,13 +112,14 @@ Argument = Read | Made | float | int | bool | Dim
 
 @dataclass(frozen=True)
 class Line:
-    """One op of a chain: its name, its arguments, and the kinds that it takes and gives.
+    """One op of a chain: its name, its arguments, the kinds that it takes and gives.
 
-    attrs: numbers that it is called with.
+    args: what it is computed from; a form gives Values and Views, for which the chain
+    has a `Read` then. attrs: numbers that it is called with.
     """
 
     op: str
-    args: tuple[Argument, ...]
+    args: tuple[Argument | View | Value, ...]
     takes: str
     gives: str
     attrs: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -144,6 +145,11 @@ class Chain:
         if len(words) > 3:
             words = [words[0], "to", words[-1]]
         return "_".join(words)
+
+    @property
+    def target(self) -> Storage:
+        """Where the results go."""
+        return self.out.storage
 
     @property
     def inputs(self) -> list[Storage]:
@@ -195,13 +201,14 @@ class Call:
     note: str = ""
 
     @property
+    def target(self) -> Storage:
+        """Where the results go."""
+        return self.out
+
+    @property
     def inputs(self) -> list[Storage]:
         """The storages that are read, each once."""
         return list(dict.fromkeys(self.reads.values()))
-
-    def fixed(self, name: str) -> int:
-        """A size that does not follow the batch."""
-        return fixed(self.sizes[name], name)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What both writers put into their files: weights, names, sizes, the text of helpers."""
+"""What both writers put into their files: weights, names, sizes, helpers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def quoted(text: str) -> str:
 
 
 def key(name: str) -> str:
-    """A name as the key of an object; the one that would set its prototype, computed."""
+    """A name as the key of an object; what would set its prototype is computed."""
     return '["__proto__"]' if name == "__proto__" else quoted(name)
 
 

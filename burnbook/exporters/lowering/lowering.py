@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from burnbook.program.sizes import Dim, at
 
 MOST_READS = 6  # of a chain: WebGPU promises eight buffers in a kernel
 MOST_LINES = 48
+MOST_COPIED = 1 << 16  # elements that a constant may have when it is laid anew
 USUAL_BATCH = 8  # by which buffers are compared where the batch says how large they are
 
 
@@ -174,13 +176,16 @@ class Lowering:
         """Add a call of a kernel."""
         self.calls.append(Call(kernel, reads, out, sizes, self.note))
 
-    def element(self, step: Step, *lines: Line | str, **attrs: Any) -> None:
-        """The step as one line of a chain, fused with what it is computed from."""
-        op = str(lines[0]) if lines else step.op.name
+    def element(self, step: Step, op: str = "", **attrs: Any) -> None:
+        """The step as one line of a chain, fused with what it is computed from.
+
+        op: what the line is called, where it is not called as the op is.
+        """
         takes = next(
             (KINDS[v.dtype.kind] for v in step.inputs if isinstance(v, Value)), "f32"
         )
-        line = Line(op, tuple(step.inputs), takes, KINDS[step.out.dtype.kind], attrs)
+        gives = KINDS[step.out.dtype.kind]
+        line = Line(op or step.op.name, tuple(step.inputs), takes, gives, attrs)
         self.grow(step.out, [line])
 
     def grow(self, out: Value, lines: list[Line]) -> None:
@@ -264,16 +269,18 @@ class Lowering:
         return len(views) < MOST_READS and len(made) + len(chain.lines) < MOST_LINES
 
     def _copied(self, view: View, name: str) -> Storage:
-        known = view.storage
-        fits = not any(isinstance(n, Dim) for n in (*view.shape, view.offset))
-        if known.role == "constant" and known.array is not None and fits:
-            array = known.array.reshape(-1)
-            if product(view.shape) <= max(len(array), 1 << 16):
+        """A view in order; of a constant it is another constant."""
+        array, kind = view.storage.array, view.storage.kind
+        sizes = [n for n in (*view.shape, *view.strides) if not isinstance(n, Dim)]
+        is_fixed = len(sizes) == 2 * len(view.shape)
+        if array is not None and is_fixed and not isinstance(view.offset, Dim):
+            shape, strides = sizes[: len(view.shape)], sizes[len(view.shape) :]
+            if prod(shape) <= max(array.size, MOST_COPIED):
                 places = np.array(view.offset)
-                for size, step in zip(view.shape, view.strides, strict=True):
-                    places = places[..., None] + np.arange(size) * int(step)
+                for size, step in zip(shape, strides, strict=True):
+                    places = places[..., None] + np.arange(size) * step
                 return self.array(array[places.astype(np.int64)], name)
-        made = self.new(name, view.shape, known.kind)
+        made = self.new(name, view.shape, kind)
         self.copy(view, View.whole(made, view.shape))
         return made
 
@@ -302,12 +309,12 @@ class Lowering:
         """Give every result a buffer; one that is read no more makes room."""
         last: dict[Storage, int] = {}
         for number, call in enumerate(self.calls):
-            for storage in [*call.inputs, _target(call)]:
+            for storage in [*call.inputs, call.target]:
                 last[storage] = number
         slots: list[tuple[str, list[Any]]] = []
         free: list[int] = []
         for number, call in enumerate(self.calls):
-            out = _target(call)
+            out = call.target
             if out.slot < 0:
                 out.slot = _room(out, slots, free)
             ends = {s for s in [*call.inputs, out] if last[s] == number}
@@ -315,10 +322,6 @@ class Lowering:
                 if storage.role == "result" and storage.slot not in free:
                     free.append(storage.slot)
         return [(kind, largest(sizes)) for kind, sizes in slots]
-
-
-def _target(call: Call | Chain) -> Storage:
-    return call.out if isinstance(call, Call) else call.out.storage
 
 
 def _room(out: Storage, slots: list[tuple[str, list[Any]]], free: list[int]) -> int:
@@ -350,7 +353,7 @@ def _append(made: list[Line], reads: list[View], chain: Chain) -> int:
         if view not in reads:
             reads.append(view)
 
-    def moved(argument: Argument) -> Argument:
+    def moved(argument: Any) -> Argument:
         if isinstance(argument, Made):
             return Made(argument.place + begin)
         if isinstance(argument, Read):

@@ -1,4 +1,4 @@
-"""A plan as compute kernels: the text of each, what it is bound to, how often it runs."""
+"""A plan as compute kernels: their texts, their bindings, and their workgroups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.exporters.lowering import Argument, Call, Chain, Made, Plan, Read, Storage
+from burnbook.exporters.lowering import Call, Chain, Made, Plan, Read, Storage
 from burnbook.exporters.lowering.files import shown
 from burnbook.exporters.lowering.sizes import product, times
 from burnbook.exporters.wgsl.expressions import expression, literal, size
@@ -73,7 +73,7 @@ def spread(count: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """One run of a kernel: its name, its storages in the order of bindings, its groups."""
+    """One run of a kernel: its storages in the order of bindings, its workgroups."""
 
     kernel: str
     bound: tuple[Storage, ...]
@@ -228,7 +228,7 @@ def _chain(chain: Chain) -> tuple[str, Groups]:
     loaded: dict[int, str] = {}
     made: list[str] = []
 
-    def text(argument: Argument, kind: str) -> str:
+    def text(argument: Any, kind: str) -> str:
         if isinstance(argument, Made):
             return made[argument.place]
         if not isinstance(argument, Read):
@@ -301,9 +301,8 @@ def _assembled(
     for place, (name, storage) in enumerate(zip(names, storages, strict=True)):
         mode = "read_write" if name == "out" else "read"
         element = ELEMENTS[storage.kind]
-        found.append(
-            f"@group(0) @binding({place}) var<storage, {mode}> {name}: array<{element}>;"
-        )
+        bound = f"var<storage, {mode}> {name}: array<{element}>;"
+        found.append(f"@group(0) @binding({place}) {bound}")
     if "batch.n" in code:
         found.append("struct Batch { n: u32 }")
         found.append(f"@group(0) @binding({len(names)}) var<uniform> batch: Batch;")

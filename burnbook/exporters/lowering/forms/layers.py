@@ -410,8 +410,8 @@ def interpolate(
     _mix(w, step, tables(size, output_size, mode, align_corners))
 
 
-def _places(x: Value) -> list[int]:
-    return [fixed(size, "the size of an image") for size in x.shape[2:]]
+def _places(x: Value) -> tuple[int, ...]:
+    return tuple(fixed(size, "the size of an image") for size in x.shape[2:])
 
 
 def _mix(w: Lowering, step: Step, mixed: list[Taps]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from burnbook.exporters.lowering.calls import Line, Storage, View
 from burnbook.exporters.lowering.lowering import Lowering, straight
 from burnbook.exporters.lowering.registry import NoForm, form
-from burnbook.exporters.lowering.sizes import product
+from burnbook.exporters.lowering.sizes import product, times
 from burnbook.program import Shape, Step, Value
 
 WORDS = ("sum", "mean", "max", "min", "prod", "all", "any")
@@ -158,7 +158,7 @@ def ranked(w: Lowering, step: Step, *, dim: int, k: int = 1) -> None:
         raise NoForm("it sorts along the batch")
     begin = 0 if is_top else (count - 1) // 2
     view = straight(places, x.shape)
-    offset = begin * int(view.strides[dim])
+    offset = times(begin, view.strides[dim])
     w.views[step.out] = View(places, step.out.shape, view.strides, offset)
 
 
