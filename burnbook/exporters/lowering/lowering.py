@@ -58,11 +58,12 @@ class Lowering:
         program = self.program
         inputs: list[tuple[Value, Storage]] = []
         for value in program.inputs:
-            kind = KINDS[value.dtype.kind]
-            size = product(value.shape)
-            made = Storage(self.fresh(value.name), "input", kind, size)
+            try:
+                made = self._input(value)
+            except NoForm as why:
+                self.problems.append(("input", value.name, str(why)))
+                made = self._nothing(value)
             inputs.append((value, made))
-            self.views[value] = View.whole(made, value.shape)
         for step in program.steps:
             try:
                 self._write(step)
@@ -72,7 +73,7 @@ class Lowering:
                     self.problems.append(problem)
                 for value in step.outputs:
                     if value is not None:
-                        self.result(value)
+                        self._nothing(value)
         if self.problems:
             return None
         outputs = [(value, self._output(value)) for value in program.outputs]
@@ -81,6 +82,23 @@ class Lowering:
         keep = {storage for _, storage in outputs}
         buffers = self._placed(keep)
         return Plan(program.name, inputs, outputs, constants, self.calls, buffers)
+
+    def _input(self, value: Value) -> Storage:
+        """The storage of an input."""
+        kind = KINDS.get(value.dtype.kind)
+        if kind is None:
+            raise NoForm(f"there are no elements of type {value.dtype_name}")
+        size = product(value.shape)
+        made = Storage(self.fresh(value.name), "input", kind, size)
+        self.views[value] = View.whole(made, value.shape)
+        return made
+
+    def _nothing(self, value: Value) -> Storage:
+        """Something in place of a value that cannot be there, for the steps behind."""
+        kind = KINDS.get(value.dtype.kind, "f32")
+        made = Storage(self.fresh(value.name), "input", kind, 1)
+        self.views[value] = View(made, value.shape, (0,) * len(value.shape))
+        return made
 
     def _write(self, step: Step) -> None:
         if isinstance(step.op, BackwardOp):

@@ -13,14 +13,15 @@ from burnbook.exporters.lowering.sizes import fixed, product, times
 from burnbook.ops.interpolate import tables
 from burnbook.ops.pool.pool import adaptive_tables, average_tables
 from burnbook.ops.resample import Taps
-from burnbook.program import Shape, Step, Value
+from burnbook.program import Shape, Size, Step, Value
 
+Ints = tuple[int, ...]
 AXES = ("depth", "height", "width")
 WIDEST = 1024  # of a recurrent layer: its state lies in the memory of a workgroup
 
 
 def _or_filled(
-    w: Lowering, step: Step, place: int, count: Any, number: float, name: str
+    w: Lowering, step: Step, place: int, count: Size, number: float, name: str
 ) -> Storage:
     """An input of a step; where it is left out, an array of one number."""
     given = step.inputs[place] if len(step.inputs) > place else None
@@ -75,7 +76,7 @@ def _matmul(
     strides: list[Any],
     ahead: Shape,
     rows: Shape,
-    columns: Any,
+    columns: Size,
 ) -> None:
     sizes = {
         "count": product(ahead),
@@ -159,7 +160,7 @@ def _spread(names: tuple[str, ...], rows: dict[str, tuple[Any, int]]) -> dict[st
 
 @form("conv2d", "conv")
 def conv(
-    w: Lowering, step: Step, *, stride: Any, padding: Any, dilation: Any, groups: int
+    w: Lowering, step: Step, *, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> None:
     x, weight = step.inputs[:2]
     rank = len(weight.shape) - 2
@@ -192,10 +193,10 @@ def conv_transpose(
     w: Lowering,
     step: Step,
     *,
-    stride: Any,
-    padding: Any,
-    padding_out: Any,
-    dilation: Any,
+    stride: Ints,
+    padding: Ints,
+    padding_out: Ints,
+    dilation: Ints,
     groups: int,
 ) -> None:
     x, weight = step.inputs[:2]
@@ -227,10 +228,10 @@ def deform_patches(
     w: Lowering,
     step: Step,
     *,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     offset_groups: int,
 ) -> None:
     x, offset = step.inputs[:2]
@@ -264,18 +265,23 @@ def deform_patches(
 @form("unfold4d")
 def unfold4d(w: Lowering, step: Step, **sizes: Any) -> None:
     x = step.inputs[0]
-    _, channels, *size = x.shape
-    _fold(w, step, "unfold", x, channels, size, sizes)
+    _fold(w, step, "unfold", x, x.shape[1], x.shape[2:], sizes)
 
 
 @form("fold4d")
-def fold4d(w: Lowering, step: Step, *, output_size: Any, **sizes: Any) -> None:
+def fold4d(w: Lowering, step: Step, *, output_size: Ints, **sizes: Any) -> None:
     channels = step.out.shape[1]
     _fold(w, step, "fold", step.inputs[0], channels, output_size, sizes)
 
 
 def _fold(
-    w: Lowering, step: Step, kernel: str, x: Value, channels: Any, size: Any, given: Any
+    w: Lowering,
+    step: Step,
+    kernel: str,
+    x: Value,
+    channels: Size,
+    size: Shape,
+    given: Any,
 ) -> None:
     names = ("kernel_size", "stride", "padding", "dilation")
     taps, paces, pads, gaps = (given[name] for name in names)
@@ -305,10 +311,10 @@ def max_pool(
     w: Lowering,
     step: Step,
     *,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     **more: Any,
 ) -> None:
     """Images at once; of volumes the slices first, then along the depth."""
@@ -335,9 +341,9 @@ def _max_pool(
     w: Lowering,
     out: Storage,
     x: Storage,
-    planes: Any,
-    size: Any,
-    stops: Any,
+    planes: Size,
+    size: Shape,
+    stops: Shape,
     windows: list[tuple[Any, ...]],
 ) -> None:
     kernel_size, stride, padding, dilation = zip(*windows, strict=True)
@@ -360,9 +366,9 @@ def avg_pool(
     w: Lowering,
     step: Step,
     *,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
     count_include_pad: bool,
     ceil_mode: bool = False,
 ) -> None:
@@ -376,7 +382,7 @@ def avg_pool(
     _average(w, step, size, kernel_size, stride)
 
 
-def _average(w: Lowering, step: Step, size: Any, taps: Any, stride: Any) -> None:
+def _average(w: Lowering, step: Step, size: Shape, taps: Ints, stride: Ints) -> None:
     x = step.inputs[0]
     sizes = {"planes": times(x.shape[0], x.shape[1])} | _spread(
         AXES[1:],
@@ -391,7 +397,7 @@ def _average(w: Lowering, step: Step, size: Any, taps: Any, stride: Any) -> None
 
 
 @form("adaptive_avg_pool2d", "adaptive_avg_pool")
-def adaptive_avg_pool(w: Lowering, step: Step, *, output_size: Any) -> None:
+def adaptive_avg_pool(w: Lowering, step: Step, *, output_size: Ints) -> None:
     """Windows of one size in one kernel, others dim by dim."""
     size = _places(step.inputs[0])
     divides = not any(n % m for n, m in zip(size, output_size, strict=True))
@@ -404,7 +410,7 @@ def adaptive_avg_pool(w: Lowering, step: Step, *, output_size: Any) -> None:
 
 @form("interpolate")
 def interpolate(
-    w: Lowering, step: Step, *, output_size: Any, mode: str, align_corners: bool
+    w: Lowering, step: Step, *, output_size: Ints, mode: str, align_corners: bool
 ) -> None:
     size = _places(step.inputs[0])
     _mix(w, step, tables(size, output_size, mode, align_corners))

@@ -13,7 +13,7 @@ from burnbook.program.sizes import Dim
 
 
 @form("reshape")
-def reshape(w: Lowering, step: Step, *, shape: Any) -> None:
+def reshape(w: Lowering, step: Step, *, shape: Shape) -> None:
     view = w.view(step.inputs[0])
     made = view.reshaped(step.out.shape)
     if made is None:
@@ -36,7 +36,7 @@ def swap_dims(w: Lowering, step: Step, *, dim1: int, dim2: int) -> None:
 
 
 @form("expand")
-def expand(w: Lowering, step: Step, *, shape: Any) -> None:
+def expand(w: Lowering, step: Step, *, shape: Shape) -> None:
     w.views[step.out] = w.view(step.inputs[0]).stretched(step.out.shape)
 
 
