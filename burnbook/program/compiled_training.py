@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError
 from burnbook.program.compiler.fusion import RULES
+from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
 from burnbook.program.compiler.passes import Lowered, lower_steps
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.program import Program
@@ -45,14 +44,15 @@ class CompiledTraining:
     def __init__(self, training: Training, state: TrainingState | None = None):
         self.training = training
         self.program: Program = training.program
-        if not isinstance(self.program.backend, Numpy):
-            what = f"{self.program.backend!r} has no plans"
+        backend = self.program.backend
+        if not (isinstance(backend, Numpy) or backend.has_graphs):
+            what = f"{backend!r} has no plans"
             raise BackendError("CompiledTraining", what, cure="training.step")
         self._state = training.start if state is None else state
         self._held: dict[Value, Any] = {}
         self._numbers: dict[str, float] = {}
         self._lowered: Lowered | None = None
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, Plan | GraphPlan] = {}
 
     def step(
         self,
@@ -102,10 +102,11 @@ class CompiledTraining:
     def _hold(self, state: TrainingState) -> None:
         """Copy a state to where the plans work on it."""
         inputs = [v for v in self.program.inputs if v.name in state.values]
-        self._held = {v: np.array(state.values[v.name], order="C") for v in inputs}
+        array = self.program.backend.xp.array
+        self._held = {v: array(state.values[v.name], order="C") for v in inputs}
         self._numbers = dict(state.numbers)
 
-    def _plan_of(self, arrays: list[Any]) -> Plan:
+    def _plan_of(self, arrays: list[Any]) -> Plan | GraphPlan:
         """The plan for a batch of these shapes."""
         shapes = tuple([array.shape for array in arrays])
         found = self._plans.get(shapes)
@@ -119,7 +120,7 @@ class CompiledTraining:
                     program.outputs,
                     program.constants,
                     program.backend,
-                    RULES,
+                    () if program.backend.has_graphs else RULES,
                 )
             what = Part(
                 tuple([v for v in program.inputs if v not in held]),
@@ -132,8 +133,7 @@ class CompiledTraining:
             )
             while len(self._plans) >= MOST_PLANS:
                 self._plans.pop(next(iter(self._plans)))
-            backend = program.backend
-            found = Plan(what, n, backend, bool(backend.kernels))
+            found = plan_of(what, n, program.backend)
             self._plans[shapes] = found
         return found
 

@@ -12,6 +12,7 @@ from burnbook.core.errors import ArgumentError
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler import kernels as kernels, patterns as patterns
 from burnbook.program.compiler.fusion import RULES, FusedOp, FusionRule
+from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
 from burnbook.program.compiler.passes import Lowered, Source, lower
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.sizes import Dim, at, mapped
@@ -31,7 +32,8 @@ class CompiledProgram:
     threads at once each have a plan of their own. Results are new arrays, which no
     later call touches.
 
-    Where there is no plan (another backend than `Numpy`, or an empty batch), the fused
+    On a GPU a plan is made of CUDA graphs, and steps stay as they are. Where there is
+    no plan (another backend than `Numpy` and `Cupy`, or an empty batch), the fused
     steps run one by one.
 
     Example:
@@ -50,7 +52,9 @@ class CompiledProgram:
     ):
         self.program = program
         self.backend = program.backend if backend is None else _plain(backend)
-        self.lowered: Lowered = lower(program, RULES if rules is None else rules)
+        if rules is None:  # which are written for CPUs
+            rules = () if self.backend.has_graphs else RULES
+        self.lowered: Lowered = lower(program, rules)
         self._kinds = [kind_of(value.dtype) for value in program.inputs]
         self._tensors = [Tensor] * len(program.inputs)
         tree = getattr(program.gives, "tree", None)
@@ -59,7 +63,7 @@ class CompiledProgram:
         )
         results = program.outputs[: program.results]
         self._made_kinds = [kind_of(value.dtype) for value in results]
-        self._plans: OrderedDict[Any, list[Plan]] = OrderedDict()
+        self._plans: OrderedDict[Any, list[Plan | GraphPlan]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __call__(self, *tensors: Any, **named: Any) -> Any:
@@ -111,9 +115,7 @@ class CompiledProgram:
             plan = spare.pop() if spare else None
         if plan is None:
             n = self.program.batch_size(*shapes)
-            if not isinstance(self.backend, Numpy) or 0 in [
-                len(s) and s[0] for s in shapes
-            ]:
+            if not self._has_plans or 0 in [len(s) and s[0] for s in shapes]:
                 return self._one_by_one(n, inputs, keys, numbers or {})
             plan = self.plan_for(n)
         drawn: Any = ()
@@ -129,7 +131,11 @@ class CompiledProgram:
                 self._plans.popitem(last=False)
         return tuple(out)
 
-    def plan_for(self, n: int | None) -> Plan:
+    @property
+    def _has_plans(self) -> bool:
+        return isinstance(self.backend, Numpy) or self.backend.has_graphs
+
+    def plan_for(self, n: int | None) -> Plan | GraphPlan:
         """A new plan for a batch of n."""
         what = Part(
             self.program.inputs,
@@ -138,7 +144,7 @@ class CompiledProgram:
             self.lowered.constants,
             self.program.keys,
         )
-        return Plan(what, n, self.backend, bool(getattr(self.backend, "kernels", None)))
+        return plan_of(what, n, self.backend)
 
     def _one_by_one(
         self,
@@ -185,6 +191,8 @@ class CompiledProgram:
             memory: 64 bytes planned, 48 bytes one by one
         """
         plan = self.plan_for(n)
+        if isinstance(plan, GraphPlan):
+            return f"{self.program.name} for n = {n}: {plan}"
         return _listing(self.program.name, plan, self.lowered)
 
     def __repr__(self) -> str:
