@@ -69,7 +69,7 @@ def to_javascript(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     made = to_javascript(model, f"{folder}/net.js", Tensor.ones([1, 3]))
         ...     made.inputs, made.outputs, made.weights
-        (('x',), ('linear',), 32)
+        (('input',), ('linear',), 32)
     """
     files.asked("to_javascript", weights, precision)
     plan = lowered("to_javascript", model, examples, batch, reserved())
@@ -89,7 +89,7 @@ def unsupported(
 
     Example:
         >>> from burnbook.tensor import Tensor, linalg
-        >>> unsupported(linalg.inv, Tensor.ones([2, 2]), batch=None)
-        [('inverse', '', 'it has no kernel there')]
+        >>> unsupported(linalg.det, Tensor.ones([2, 2]), batch=None)
+        [('det', '', 'it has no kernel there')]
     """
     return problems("to_javascript", model, examples, batch)

@@ -118,13 +118,13 @@ def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:
     constants = [one.name for one in plan.constants]
     doc = [
         f"   * @param {{Object}} inputs {files.shown(value.name)}: "
-        f"{files.shown(size_text(value.shape))} {value.dtype_name}"
-        for value, _ in plan.inputs
+        f"{files.shown(size_text(value.shape))} {storage.kind}"
+        for value, storage in plan.inputs
     ]
     doc += [
         f"   * @returns {{Object}} {files.shown(name)}: {{ data, shape }}, "
-        f"{files.shown(size_text(value.shape))} {value.dtype_name}"
-        for name, (value, _) in zip(names, plan.outputs, strict=True)
+        f"{files.shown(size_text(value.shape))} {storage.kind}"
+        for name, (value, storage) in zip(names, plan.outputs, strict=True)
     ]
     source = (
         "bytesOf(WEIGHTS)" if weights == "embedded" else "await bytesBeside(WEIGHTS)"
@@ -169,12 +169,7 @@ def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:
         lines.append("    } = this.weights;")
     slots = [f"b{i}" for i in range(len(plan.buffers))]
     if slots:
-        rows = textwrap.wrap(", ".join(slots), 84)
-        lines += [
-            "    const [",
-            *[f"      {row}" for row in rows],
-            "    ] = this.buffers;",
-        ]
+        lines.append(f"    const [{', '.join(slots)}] = this.buffers;")
     for value, storage in plan.inputs:
         lines.append(f"    const {storage.name} = inputs[{files.quoted(value.name)}];")
     lines += ["", *[f"    {call}" for call in calls], "", "    return {"]
@@ -201,11 +196,11 @@ def _calls(plan: Plan) -> tuple[list[str], list[str]]:
     calls: list[str] = []
     taken = {one.name for one in plan.constants} | {one.name for _, one in plan.inputs}
     for call in plan.calls:
-        note = f"  // {files.shown(call.note)}" if call.note else ""
+        note = [f"// {files.shown(call.note)}"] if call.note else []
         if isinstance(call, Call):
             given = [_place(one) for one in [*call.reads.values(), call.out]]
             sizes = [_given(name, one) for name, one in call.sizes.items()]
-            calls += _wrapped(files.camel(call.kernel), given, sizes, note)
+            calls += [*note, *_wrapped(files.camel(call.kernel), given, sizes)]
             continue
         body, more = _loop(call)
         name = loops.get(body)
@@ -218,18 +213,18 @@ def _calls(plan: Plan) -> tuple[list[str], list[str]]:
             loops[body] = name
             chains.append(body.replace("function NAME(", f"function {name}("))
         given = [_place(one) for one in [*call.inputs, call.out.storage]]
-        calls.append(f"{name}({', '.join([*given, *more])});{note}")
+        calls += [*note, f"{name}({', '.join([*given, *more])});"]
     return chains, calls
 
 
-def _wrapped(name: str, given: list[str], sizes: list[str], note: str) -> list[str]:
+def _wrapped(name: str, given: list[str], sizes: list[str]) -> list[str]:
     """A call with its sizes, in lines that are not too long."""
     first = f"{name}({', '.join(given)}, {{"
     text = ", ".join(sizes)
     if len(first) + len(text) < 80:
-        return [f"{first} {text} }});{note}"]
+        return [f"{first} {text} }});"]
     rows = textwrap.wrap(text, 84)
-    return [f"{first}{note}", *[f"  {row}" for row in rows], "});"]
+    return [first, *[f"  {row}" for row in rows], "});"]
 
 
 def _given(name: str, value: Any) -> str:

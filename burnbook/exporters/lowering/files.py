@@ -200,9 +200,9 @@ def input_lines(plan: Plan) -> list[str]:
 def head(plan: Plan, usage: list[str], sizes: str) -> list[str]:
     """The comment at the beginning of a file."""
     rows = [
-        f"{role} {shown(value.name)} {shown(size_text(value.shape))} {value.dtype_name}"
+        f"{role} {shown(value.name)} {shown(size_text(value.shape))} {storage.kind}"
         for role, values in (("in ", plan.inputs), ("out", plan.outputs))
-        for value, _ in values
+        for value, storage in values
     ]
     lines = [f"{shown(plan.name)}, written by burnbook.", "", *usage, "", *rows]
     return [f"// {line}".rstrip() for line in [*lines, "", sizes]]

@@ -115,7 +115,7 @@ class Lowering:
             if value is not inspect.Parameter.empty
         }
         title = step.path.partition(".")[2] or step.op.name
-        self.note = f"{plain(title)} {size_text(step.out.shape)}"
+        self.note = f"{title} {size_text(step.out.shape)}"
         form(self, step, **attrs)
         more = [v for v in step.outputs[1:] if v is not None and v not in self.views]
         if any(self.program.uses[value] for value in more):
@@ -126,7 +126,7 @@ class Lowering:
         view = self.view(value)
         if view.storage.role == "result" and view.is_whole:
             return view.storage
-        self.note = f"{plain(value.name)} {size_text(value.shape)}"
+        self.note = f"{value.name} {size_text(value.shape)}"
         made = self.new(value.name, value.shape, view.storage.kind)
         self.copy(view, View.whole(made, value.shape))
         return made

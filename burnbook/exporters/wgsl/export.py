@@ -76,7 +76,8 @@ def to_wgsl(
     compute with f32. batch: the dim of the examples that may have any size, or None.
 
     Ops that go through elements one by one are fused to one kernel; all memory is
-    planned here, so that a run in the browser only binds and dispatches.
+    planned here, so that a run in the browser only binds and dispatches. Kernels
+    cannot raise: an index beyond a table reads its last row.
 
     Raises: ArgumentError with all operations that have no kernel, and where they stand;
     GraphError where the model cannot be captured.
@@ -119,8 +120,8 @@ def unsupported(
 
     Example:
         >>> from burnbook.tensor import Tensor, linalg
-        >>> unsupported(linalg.inv, Tensor.ones([2, 2]), batch=None)
-        [('inverse', '', 'it has no kernel there')]
+        >>> unsupported(linalg.det, Tensor.ones([2, 2]), batch=None)
+        [('det', '', 'it has no kernel there')]
     """
     return problems("to_wgsl", model, examples, batch)
 

@@ -112,7 +112,7 @@ def _ceiling(total: Size, each: int) -> str:
     if not isinstance(total, Dim):
         return str(-(-total // each))
     return (
-        files.size(total) if each == 1 else f"Math.ceil(({files.size(total)}) / {each})"
+        files.size(total) if each == 1 else f"Math.ceil({files.factor(total)} / {each})"
     )
 
 

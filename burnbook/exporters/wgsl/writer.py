@@ -248,12 +248,13 @@ def _chain(chain: Chain) -> tuple[str, Groups]:
             ["bool", line.gives, line.gives] if line.op == "where" else [line.takes] * 9
         )
         given = [text(a, kind) for a, kind in zip(line.args, kinds, strict=False)]
-        made.append(f"{line.op}_{number}")
-        body.append(f"  let {made[-1]} = {expression(line, given)};")
-    value = made[-1]
-    if chain.out.storage.kind == "bool":
-        value = f"u32({value})"
-    body.append(f"  out[{indices[-1]}] = {value};")
+        value = expression(line, given)
+        if number + 1 < len(chain.lines):
+            made.append(f"{line.op}_{number}")
+            body.append(f"  let {made[-1]} = {value};")
+            continue
+        value = f"u32({value})" if chain.out.storage.kind == "bool" else value
+        body.append(f"  out[{indices[-1]}] = {value};")
     ops = ", ".join(line.op for line in chain.lines)
     head = [
         f"// {shown(ops)}, element by element: a thread for each. "
