@@ -75,6 +75,7 @@ def to_javascript(
     plan = lowered("to_javascript", model, examples, batch, reserved())
     target = Path(path)
     made = files.packed(plan.constants, precision)
+    files.fits("to_javascript", made, weights)
     files.written(target, text_of(plan, made, weights, target), made, weights)
     names = tuple(value.name for value, _ in plan.inputs)
     return JavaScriptFile(

@@ -21,6 +21,7 @@ from burnbook.program.sizes import Dim
 
 Precision = Literal["f32", "f16", "int8"]
 Weights = Literal["embedded", "beside"]
+MOST_EMBEDDED = 1 << 28  # bytes: a browser's strings end at twice as many letters
 FEW = 256  # numbers: fewer stay floats, as biases do
 HALF_MOST = 65504.0
 LINE = 96
@@ -72,6 +73,14 @@ def asked(where: str, weights: str, precision: str) -> None:
     if weights not in ("embedded", "beside"):
         what = f"weights {weights!r} is neither embedded nor beside"
         raise ArgumentError(where, what, cure='weights="embedded"')
+
+
+def fits(where: str, made: Packed, weights: str) -> None:
+    """Refuse more weights in a file than a browser would read."""
+    size = len(made.data)
+    if weights == "embedded" and size > MOST_EMBEDDED:
+        what = f"{size:,} bytes of weights are too many for the text of a file"
+        raise ArgumentError(where, what, cure='weights="beside"')
 
 
 def weight_lines(made: Packed, weights: str, target: Path) -> list[str]:

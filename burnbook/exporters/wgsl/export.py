@@ -99,6 +99,7 @@ def to_wgsl(
     kernels = kernels_of(plan)
     target = Path(path)
     made = files.packed(plan.constants, precision)
+    files.fits("to_wgsl", made, weights)
     text = text_of(plan, kernels, made, weights, target)
     files.written(target, text, made, weights)
     return WgslFile(
