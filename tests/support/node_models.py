@@ -1,5 +1,6 @@
 """Models of JavaScript in one Node that stays open for all tests."""
 
+import atexit
 import base64
 import functools
 import json
@@ -19,7 +20,9 @@ TYPES = {"f": np.float32, "i": np.int32, "b": np.uint8}
 def _process():
     runner = Path(__file__).with_name("node_models.mjs")
     pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-    return subprocess.Popen([NODE, str(runner)], text=True, **pipes)
+    process = subprocess.Popen([NODE, str(runner)], text=True, **pipes)
+    atexit.register(process.communicate)  # it ends with its input
+    return process
 
 
 def predicted(made, *inputs, again=False):
