@@ -51,6 +51,18 @@ class Cupy(Backend):
         """Copy a value back to the CPU."""
         return self.xp.module.asnumpy(value)
 
+    def read(self, values: Values) -> list[np.ndarray]:
+        """Copy values back to the CPU: all are asked for, then awaited once."""
+        with self._device:
+            stream = self.xp.module.cuda.get_current_stream()
+            found = [value.get(stream=stream, blocking=False) for value in values]
+            stream.synchronize()
+        return found
+
+    def sync(self) -> None:
+        """Wait until this GPU has done all that it was asked to do."""
+        self._device.synchronize()
+
     def __repr__(self) -> str:
         shown = [str(self.index)]
         if self.float != "f32":
