@@ -151,6 +151,9 @@ class Backend(metaclass=Interned):
             f"for the derivative of a gradient Autodiff(Autodiff({self!r}))",
         )
 
+    def sync(self) -> None:
+        """Wait until all that was asked for is done; here nothing waits."""
+
     def from_numpy(self, array: np.ndarray) -> Value:
         """Copy a NumPy array to this backend, as it is."""
         raise TypeError(f"{type(self).__name__} must say how arrays come in")
@@ -162,9 +165,6 @@ class Backend(metaclass=Interned):
     def read(self, values: Values) -> list[np.ndarray]:
         """Copy several values to NumPy arrays, and wait for the device only once."""
         return [self.to_numpy(value) for value in values]
-
-    def sync(self) -> None:
-        """Wait until the device has done all that it was asked to do."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -229,6 +229,9 @@ class BackendWrapper(Backend):
     ) -> Any:
         return self._inner.backward(root, watch, keep_graph)
 
+    def sync(self) -> None:
+        self._inner.sync()
+
     def from_numpy(self, array: np.ndarray) -> Value:
         return self._inner.from_numpy(array)
 
@@ -237,9 +240,6 @@ class BackendWrapper(Backend):
 
     def read(self, values: Values) -> list[np.ndarray]:
         return self._inner.read(values)
-
-    def sync(self) -> None:
-        self._inner.sync()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inner!r})"

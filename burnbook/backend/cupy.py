@@ -42,6 +42,11 @@ class Cupy(Backend):
         with self._device:
             return super().run(op, values, attrs)
 
+    def sync(self) -> None:
+        """Wait until this GPU has done all that this thread asked for."""
+        with self._device:
+            self.xp.module.cuda.get_current_stream().synchronize()
+
     def from_numpy(self, array: np.ndarray) -> Value:
         """Copy a NumPy array to this GPU."""
         with self._device:
@@ -58,10 +63,6 @@ class Cupy(Backend):
             found = [value.get(stream=stream, blocking=False) for value in values]
             stream.synchronize()
         return found
-
-    def sync(self) -> None:
-        """Wait until this GPU has done all that it was asked to do."""
-        self._device.synchronize()
 
     def __repr__(self) -> str:
         shown = [str(self.index)]
