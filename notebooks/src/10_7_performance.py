@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import median
 from threading import current_thread
 
 import numpy as np
@@ -160,7 +159,7 @@ print(chain.explain(64))
 same(chain(rows), pixels_in(rows))
 
 # %% [markdown]
-# Memory is given out before anything runs: `plan` knows when each value is needed for the
+# Memory is given out before anything runs: the plan knows when each value is needed for the
 # last time, and who may stand in its place afterwards. A run allocates nothing but its
 # results.
 #
@@ -324,28 +323,26 @@ for _ in range(5):
 same(Tensor.cat(found, 0), Tensor.cat(expected, 0))
 
 # %% [markdown]
-# And this is the profile of a step before and after. The bars are whole steps: the loop,
-# the captured program op by op, and the plan. The table has a row for each call of the
-# plan, with the steps that it stands for.
-
+# And this is the profile of a step before and after: whole steps as bars, and a table with
+# a row for each call of the plan. Times are the least of thirty, since whatever else a
+# machine does only adds to them. (While kernels are still being compiled in the
+# background, all of them are longer.)
 
 # %% tags=["run-me", "nbval-ignore-output"]
-def one_step():
-    loss = loss_of(network, batch.images, batch.targets)
-    grads = GradientsParams.from_grads(loss.backward(), network)
-    return optim.step(rate, network, grads)
-
-
 seconds = []
 for _ in range(30):
     began = time.perf_counter()
-    one_step()
+    loss = loss_of(network, batch.images, batch.targets)
+    grads = GradientsParams.from_grads(loss.backward(), network)
+    optim.step(rate, network, grads)
     seconds.append(time.perf_counter() - began)
 table = step.profile(rate, batch.images, batch.targets, rounds=30)
-times = {"loop": median(seconds), "program": table.one_by_one}
-times = {name: 1000 * t for name, t in times.items()}
-times["plan"] = 1000 * table.planned
-display(Bars(times, "milliseconds of a training step"), table)
+times = {
+    "the loop": 1000 * min(seconds),
+    "the program, step by step": 1000 * table.one_by_one,
+    "its plan": 1000 * table.planned,
+}
+display(Bars(times, "Milliseconds of a training step"), table)
 
 # %% [markdown]
 # Times differ, from machine to machine and from run to run. What does not is how many
@@ -416,7 +413,8 @@ def long(x):
 
 for function in (short, long):
     plan = capture(function, large).compile().plan_for(64)
-    print("places of", function.__name__, plan.bytes // large.value.nbytes)
+    count = plan.bytes // large.value.nbytes
+    print(f"{function.__name__}: memory for {count}")
 
 # %% [markdown] tags=["cell:views-text"]
 # ### Group view operations
@@ -488,7 +486,8 @@ def soon(x, y):
 square = [Tensor.ones([64, 64], device)] * 2
 for function in (late, soon):
     plan = capture(function, *square, batch=None).compile().plan_for(None)
-    print("places of", function.__name__, plan.bytes // square[0].value.nbytes)
+    count = plan.bytes // square[0].value.nbytes
+    print(f"{function.__name__}: memory for {count}")
 same(late(*square), soon(*square))
 
 # %% [markdown] tags=["cell:rule-text"]
@@ -921,8 +920,9 @@ check("10.7.4", answer)
 # <details><summary><b>🐍 Python note: measuring time</b></summary>
 #
 # `time.perf_counter()` is the clock for it. Leave the first run out: it compiles, lays out
-# weights, asks the system for memory. Take the median of several; a mean contains whatever
-# else the machine did. Compare two ways in turns, in the same minute: whoever runs second
+# weights, asks the system for memory. Then take the least of several runs to compare code,
+# and the median to know how long somebody waits; a mean contains whatever else the machine
+# did. Compare two ways in turns, in the same minute: whoever runs second
 # on a warm laptop is slower. `%timeit` in a cell does the first two.
 # </details>
 

@@ -355,7 +355,7 @@ def test_a_profile_is_a_table_with_the_whole_run_last():
         *("one", "by", "one", "planned", "how"),
     ]
     assert lines[4].startswith("a whole run")
-    assert "medians of 1 runs, n = 3" in lines
+    assert "the least of 1 runs, n = 3" in lines
     assert "memory: 48 B one by one, 64 B planned" in lines
 
 

@@ -7,7 +7,6 @@ of them are one call, or none. The table sets both beside each other, call by ca
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from burnbook.backend.base import AnyOp, Attrs, Backend, Decorator, Value as Raw, Values
@@ -46,7 +45,9 @@ class ProgramProfile(ShownAsTable):
     """What a program takes for a batch of n, step by step and as a plan.
 
     calls: of the plan, in their order. one_by_one, planned: seconds of a whole run.
-    bytes, eager_bytes: as those of `Plan`. rounds: of how many runs the medians are.
+    bytes, eager_bytes: as those of `Plan`. rounds: of how many runs the least is taken.
+
+    Why: whatever else the machine does only adds to a time, so the least says most.
     """
 
     name: str
@@ -76,7 +77,7 @@ class ProgramProfile(ShownAsTable):
         rows.append(["a whole run", "", str(ops), *whole, ""])
         head = ["calls of the plan", "result", "steps", "one by one", "planned", "how"]
         notes = [
-            f"medians of {self.rounds} runs, n = {self.n}",
+            f"the least of {self.rounds} runs, n = {self.n}",
             f"memory: {size_text(self.eager_bytes)} one by one, "
             f"{size_text(self.bytes)} planned",
         ]
@@ -127,8 +128,8 @@ def profiled(
         calls.append(planned())
         wholes.append((between - began, time.perf_counter() - again))
         single.append(watch.seconds)
-    times = [median(one) for one in zip(*single, strict=True)]
-    taken = [median(one) for one in zip(*calls, strict=True)]
+    times = [min(one) for one in zip(*single, strict=True)]
+    taken = [min(one) for one in zip(*calls, strict=True)]
     rows, left = _rows(plan, steps, times, taken)
     if left:
         spent = sum(times[i] for i in left)
@@ -137,8 +138,8 @@ def profiled(
         name,
         plan.n,
         tuple(rows),
-        median(one for one, _ in wholes),
-        median(other for _, other in wholes),
+        min(one for one, _ in wholes),
+        min(other for _, other in wholes),
         plan.bytes,
         plan.eager_bytes,
         rounds,
