@@ -79,6 +79,7 @@ class Backend(metaclass=Interned):
     name = "backend"
     device_name = "Cpu"
     ad_enabled = False
+    has_graphs = False  # whether it has a `recorder`, which records ops as a graph
     arguments: tuple[Any, ...] = ()
     autodiff_class: ClassVar[type["BackendWrapper"]]  # set where Autodiff is exported
 

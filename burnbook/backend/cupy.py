@@ -6,12 +6,14 @@ the folder cuda/). CuPy is imported when the first `Cupy` is made, not before.
 """
 
 import importlib
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from burnbook.backend.base import AnyOp, ArraySpace, Attrs, Backend, Value, Values
 from burnbook.backend.cuda import draw_words, kernels
+from burnbook.backend.cuda.graphs import Recorder
 from burnbook.core.errors import BackendError
 
 
@@ -22,6 +24,7 @@ class Cupy(Backend):
     """
 
     name = "cupy"
+    has_graphs = True
 
     def __init__(
         self,
@@ -63,6 +66,15 @@ class Cupy(Backend):
             found = [value.get(stream=stream, blocking=False) for value in values]
             stream.synchronize()
         return found
+
+    def on_device(self) -> Any:
+        """Where arrays are made while it is entered: on this GPU."""
+        return self._device
+
+    @cached_property
+    def recorder(self) -> Recorder:
+        """What records the ops of this GPU as CUDA graphs."""
+        return Recorder(self.xp.module, self)
 
     def __repr__(self) -> str:
         shown = [str(self.index)]

@@ -259,8 +259,17 @@ def select_put(xp: ArrayNamespace, x: Array, indices: Array, values: Array) -> A
     """
     inside("select_put", indices, x.shape[0])
     out = x.copy()
+    if xp.__name__ != "numpy":  # which may write equal indices in any order
+        values = values[_last_places(xp, indices, x.shape[0])[indices]]
     out[indices] = values
     return out
+
+
+def _last_places(xp: ArrayNamespace, indices: Array, size: int) -> Array:
+    """For each number below `size`, where it stands last among the indices."""
+    owner = xp.zeros(size, xp.int64)
+    xp.maximum.at(owner, indices, xp.arange(indices.shape[0]))
+    return owner
 
 
 def select_put_x(
@@ -276,10 +285,7 @@ def last_of_equals(xp: ArrayNamespace, x: Array, *, size: int) -> Array:
 
     Shapes: x [k] -> [k]
     """
-    owner = xp.zeros(size, xp.int64)
-    places = xp.arange(x.shape[0])
-    xp.maximum.at(owner, x, places)
-    return owner[x] == places
+    return _last_places(xp, x, size)[x] == xp.arange(x.shape[0])
 
 
 last_of_equals.examples(samples=[(indices(3, 5), {"size": 3})])

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import ShapeError
 from burnbook.core.op import normal, op
@@ -64,6 +66,9 @@ def solve(xp: ArrayNamespace, a: Array, b: Array) -> Array:
     Shapes: a [..., n, n], b [..., n, k] -> [..., n, k]
     Why: more exact than a⁻¹ · b, and less work.
     """
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # CuPy wants it written out
+    a = xp.broadcast_to(a, (*lead, *a.shape[-2:]))
+    b = xp.broadcast_to(b, (*lead, *b.shape[-2:]))
     try:
         return xp.linalg.solve(wide(xp, a), wide(xp, b)).astype(a.dtype, copy=False)
     except Exception as error:

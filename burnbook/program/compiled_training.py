@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError
 from burnbook.program.compiler.compiled_program import listing
 from burnbook.program.compiler.fusion import RULES
+from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
 from burnbook.program.compiler.passes import Lowered, lower_steps
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.compiler.profiling import ProgramProfile, profiled
@@ -48,14 +47,15 @@ class CompiledTraining:
     def __init__(self, training: Training, state: TrainingState | None = None):
         self.training = training
         self.program: Program = training.program
-        if not isinstance(self.program.backend, Numpy):
-            what = f"{self.program.backend!r} has no plans"
+        backend = self.program.backend
+        if not (isinstance(backend, Numpy) or backend.has_graphs):
+            what = f"{backend!r} has no plans"
             raise BackendError("CompiledTraining", what, cure="training.step")
         self._state = training.start if state is None else state
         self._held: dict[Value, Any] = {}
         self._numbers: dict[str, float] = {}
         self._lowered: Lowered | None = None
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, Plan | GraphPlan] = {}
 
     def step(
         self,
@@ -114,6 +114,9 @@ class CompiledTraining:
         """
         other, arrays = self._trial(batch)
         program, plan = self.program, other._plan_of(arrays)
+        if isinstance(plan, GraphPlan):
+            what = "a graph is launched as a whole, and its calls cannot be timed"
+            raise BackendError("profile", what, [("device", repr(plan.backend))])
         keys = [program.backend.next_key() for _ in program.keys]
         numbers = {**other._numbers, LR: lr}
         held = [v for v in program.inputs if v in other._held]
@@ -141,10 +144,11 @@ class CompiledTraining:
     def _hold(self, state: TrainingState) -> None:
         """Copy a state to where the plans work on it."""
         inputs = [v for v in self.program.inputs if v.name in state.values]
-        self._held = {v: np.array(state.values[v.name], order="C") for v in inputs}
+        array = self.program.backend.xp.array
+        self._held = {v: array(state.values[v.name], order="C") for v in inputs}
         self._numbers = dict(state.numbers)
 
-    def _plan_of(self, arrays: list[Any]) -> Plan:
+    def _plan_of(self, arrays: list[Any]) -> Plan | GraphPlan:
         """The plan for a batch of these shapes."""
         shapes = tuple([array.shape for array in arrays])
         found = self._plans.get(shapes)
@@ -158,7 +162,7 @@ class CompiledTraining:
                     program.outputs,
                     program.constants,
                     program.backend,
-                    RULES,
+                    () if program.backend.has_graphs else RULES,
                 )
             what = Part(
                 tuple([v for v in program.inputs if v not in held]),
@@ -171,8 +175,7 @@ class CompiledTraining:
             )
             while len(self._plans) >= MOST_PLANS:
                 self._plans.pop(next(iter(self._plans)))
-            backend = program.backend
-            found = Plan(what, n, backend, bool(backend.kernels))
+            found = plan_of(what, n, program.backend)
             self._plans[shapes] = found
         return found
 

@@ -210,7 +210,8 @@ class Autodiff(BackendWrapper):
         hooked = self.hooked or (
             self.arrived and any(home.hooked for home in self.homes.values())
         )
-        seed = self._inner.xp.ones_like(_raw(root.value))
+        raw = _raw(root.value)
+        seed = self._inner.xp.ones(raw.shape, dtype=raw.dtype)
         plain = self.prepare is _as_it_is and watch is None
         if isinstance(self._inner, Numpy) and plain and not (hooked or self.arrived):
             with ignoring_errors():

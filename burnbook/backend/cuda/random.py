@@ -4,6 +4,7 @@ Ten rounds of Philox4x64 per thread give four words of 64 bits each, the same on
 NumPy's generator gives.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,17 +65,40 @@ extern "C" __global__ void draw_dropout(
 )
 
 
-def draw_words(xp: Any, count: int, key: Key) -> Any:
+@dataclass(frozen=True)
+class DeviceKey:
+    """A key whose two numbers stand in GPU memory, where each run may write others.
+
+    Shapes: array [2] of uint64, and the same on the CPU
+    """
+
+    array: Any
+    here: np.ndarray
+
+    def set(self, key: Key) -> None:
+        """Note the numbers of a key, which are sent there before the next run."""
+        self.here[:] = key
+
+
+def draw_words(xp: Any, count: int, key: Key | DeviceKey) -> Any:
     """The first `count` words of a key's sequence, as 64-bit integers.
 
     Shapes: -> [count]
     """
     out = xp.empty(count, dtype=np.uint64)
     if count:
-        numbers = (np.uint64(count), np.uint64(key[0]), np.uint64(key[1]))
-        run = program(xp, WORDS, "draw_words")
-        run(blocks(count, 4 * THREADS), (THREADS,), (out, *numbers))
+        code, numbers = _keyed(WORDS, key)
+        run = program(xp, code, "draw_words")
+        run(blocks(count, 4 * THREADS), (THREADS,), (out, np.uint64(count), *numbers))
     return out
+
+
+def _keyed(code: str, key: Key | DeviceKey) -> tuple[str, tuple[Any, ...]]:
+    """A kernel's text and arguments for a key, as two numbers or as their address."""
+    if not isinstance(key, DeviceKey):
+        return code, (np.uint64(key[0]), np.uint64(key[1]))
+    code = code.replace("count, u64 low, u64 high", "count, const u64* key")
+    return code.replace("block, low, high", "block, key[0], key[1]"), (key.array,)
 
 
 @kernel(dropout)
@@ -89,8 +113,9 @@ def draw_dropout(xp, x, *, prob, key):
         return None
     x = xp.ascontiguousarray(x)
     out = xp.empty(x.shape, dtype=x.dtype)
-    numbers = (np.uint64(x.size), np.uint64(key[0]), np.uint64(key[1]))
+    code, numbers = _keyed(DROPOUT, key)
+    given = (x, out, np.uint64(x.size), *numbers)
     limits = (np.uint32(threshold), x.dtype.type(scale))
-    run = program(xp, DROPOUT, "draw_dropout", REAL=real)
-    run(blocks(x.size, 16 * THREADS), (THREADS,), (x, out, *numbers, *limits))
+    run = program(xp, code, "draw_dropout", REAL=real)
+    run(blocks(x.size, 16 * THREADS), (THREADS,), (*given, *limits))
     return out

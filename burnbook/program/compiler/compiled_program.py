@@ -12,6 +12,7 @@ from burnbook.core.errors import ArgumentError, BackendError
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler import kernels as kernels, patterns as patterns
 from burnbook.program.compiler.fusion import RULES, FusedOp, FusionRule
+from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
 from burnbook.program.compiler.passes import Lowered, Source, lower
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.compiler.profiling import ProgramProfile, profiled
@@ -32,7 +33,8 @@ class CompiledProgram:
     threads at once each have a plan of their own. Results are new arrays, which no
     later call touches.
 
-    Where there is no plan (another backend than `Numpy`, or an empty batch), the fused
+    On a GPU a plan is made of CUDA graphs, and steps stay as they are. Where there is
+    no plan (another backend than `Numpy` and `Cupy`, or an empty batch), the fused
     steps run one by one.
 
     Example:
@@ -51,7 +53,9 @@ class CompiledProgram:
     ):
         self.program = program
         self.backend = program.backend if backend is None else _plain(backend)
-        self.lowered: Lowered = lower(program, RULES if rules is None else rules)
+        if rules is None:  # which are written for CPUs
+            rules = () if self.backend.has_graphs else RULES
+        self.lowered: Lowered = lower(program, rules)
         self._kinds = [kind_of(value.dtype) for value in program.inputs]
         self._tensors = [Tensor] * len(program.inputs)
         tree = getattr(program.gives, "tree", None)
@@ -60,7 +64,7 @@ class CompiledProgram:
         )
         results = program.outputs[: program.results]
         self._made_kinds = [kind_of(value.dtype) for value in results]
-        self._plans: OrderedDict[Any, list[Plan]] = OrderedDict()
+        self._plans: OrderedDict[Any, list[Plan | GraphPlan]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __call__(self, *tensors: Any, **named: Any) -> Any:
@@ -112,9 +116,7 @@ class CompiledProgram:
             plan = spare.pop() if spare else None
         if plan is None:
             n = self.program.batch_size(*shapes)
-            if not isinstance(self.backend, Numpy) or 0 in [
-                len(s) and s[0] for s in shapes
-            ]:
+            if not self._has_plans or 0 in [len(s) and s[0] for s in shapes]:
                 steps, held = self.lowered.steps, self.lowered.constants
                 args = (n, inputs, keys, numbers or {})
                 return self._one_by_one(steps, held, self.backend, *args)
@@ -132,7 +134,11 @@ class CompiledProgram:
                 self._plans.popitem(last=False)
         return tuple(out)
 
-    def plan_for(self, n: int | None) -> Plan:
+    @property
+    def _has_plans(self) -> bool:
+        return isinstance(self.backend, Numpy) or self.backend.has_graphs
+
+    def plan_for(self, n: int | None) -> Plan | GraphPlan:
         """A new plan for a batch of n."""
         what = Part(
             self.program.inputs,
@@ -141,7 +147,7 @@ class CompiledProgram:
             self.lowered.constants,
             self.program.keys,
         )
-        return Plan(what, n, self.backend, bool(getattr(self.backend, "kernels", None)))
+        return plan_of(what, n, self.backend)
 
     def _one_by_one(
         self,
@@ -210,7 +216,7 @@ class CompiledProgram:
             [('mul', 1, True), ('exp', 1, True)]
         """
         if not isinstance(self.backend, Numpy):
-            what = f"{self.backend!r} has no plans"
+            what = f"on {self.backend!r} nothing can be timed call by call"
             raise BackendError("profile", what, cure="compile(Numpy())")
         program = self.program
         takes = program.takes
@@ -219,6 +225,7 @@ class CompiledProgram:
         n = program.batch_size(*[array.shape for array in arrays])
         keys = [self.backend.next_key() for _ in program.keys]
         named, plan = numbers or {}, self.plan_for(n)
+        assert isinstance(plan, Plan)  # as the backend is Numpy
 
         def one_by_one(backend: Backend) -> None:
             args = (program.steps, program.constants, backend)
@@ -241,8 +248,10 @@ def _plain(backend: Backend) -> Backend:
     return backend
 
 
-def listing(name: str, plan: Plan) -> str:
+def listing(name: str, plan: Plan | GraphPlan) -> str:
     """A plan as text: its steps, by what each is computed, and its memory."""
+    if isinstance(plan, GraphPlan):
+        return f"{name} for n = {plan.n}: {plan}"
     rows: list[str] = []
     steps = plan.what.steps
     region_of = {i: r for r in plan.regions for i in r.numbers}
