@@ -336,7 +336,7 @@ for _ in range(30):
     began = time.perf_counter()
     loss = loss_of(network, batch.images, batch.targets)
     grads = GradientsParams.from_grads(loss.backward(), network)
-    optim.step(rate, network, grads)
+    after = optim.step(rate, network, grads)
     seconds.append(time.perf_counter() - began)
 table = step.profile(rate, batch.images, batch.targets, rounds=30)
 times = {
@@ -399,10 +399,8 @@ for function in (block.forward, block.with_sums):
 # The memory of a chain shows it as well. Each value that lives on needs a place of its
 # own:
 
+
 # %% tags=["run-me", "cell:live-memory"]
-large = Tensor.ones([64, 1024], device)
-
-
 def short(x):
     return (x - 1.0).exp().sqrt()
 
@@ -413,6 +411,8 @@ def long(x):
     return shifted, powers, powers.sqrt()
 
 
+# %% tags=["run-me"]
+large = Tensor.ones([64, 1024], device)
 for function in (short, long):
     plan = capture(function, large).compile().plan_for(64)
     count = plan.bytes // large.value.nbytes
