@@ -10,10 +10,11 @@ from __future__ import annotations
 import io
 import struct
 import tarfile
+import threading
 import zipfile
 import zlib
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import IO, Any, Literal
 
 from burnbook.importers.pickle_reader import PickleReader
 from burnbook.importers.torch_values import (
@@ -30,6 +31,8 @@ from burnbook.record.tree import Trouble, short
 Format = Literal["zip", "legacy", "tar", "pickle"]
 MAGIC = 0x1950A86A20F9469CFC6C
 UNPACKED = 64  # how many times its size a compressed pickle may have
+SHORT = 1 << 18  # bytes of a member that is unpacked as a whole
+MOST_TIMES = 32  # how often a longer one is unpacked from its beginning once more
 SCRIPT_MARK = "constants.pkl"
 
 
@@ -134,13 +137,29 @@ class Stored:
         return bytes(self.data[start:stop])
 
 
+@dataclass
+class Unpacking:
+    """Where unpacking stands; all members of an archive share it.
+
+    name: of the member; file: what it is read from, at `position`. whole: what was
+    unpacked last of a short member. again: how often one was begun again.
+    """
+
+    name: str = ""
+    file: IO[bytes] | None = None
+    position: int = 0
+    whole: bytes | None = None
+    again: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 @dataclass(frozen=True)
 class Packed:
     """Bytes that are compressed in the file."""
 
     archive: zipfile.ZipFile
     member: zipfile.ZipInfo
-    last: dict[str, bytes]  # what was unpacked last, by its name; for all members
+    state: Unpacking
 
     @property
     def size(self) -> int:
@@ -148,29 +167,53 @@ class Packed:
         return self.member.file_size
 
     def read(self, start: int, stop: int) -> bytes:
-        """Unpack some of them.
+        """Unpack some of them, and keep no others in memory.
 
-        Why: many tensors may be parts of one member, each read from its beginning; so
-        the member is kept until another one is asked for.
+        Why: many tensors may be parts of one member. A short one is kept until another
+        one is asked for; in a long one, reading goes on where it stood, as a few bytes
+        of a file may be unpacked to gigabytes that no tensor uses.
         """
-        name = self.member.filename
-        if name not in self.last:
-            self.last.clear()
-            content = self._unpacked()
-            if (start, stop) == (0, len(content)):
-                return content
-            self.last[name] = content
-        return self.last[name][start:stop]
+        with self.state.lock:
+            return self._read(start, min(stop, self.size))
 
-    def _unpacked(self) -> bytes:
+    def _read(self, start: int, stop: int) -> bytes:
+        state, name = self.state, self.member.filename
+        if state.name != name:
+            self._begin()
+            state.name, state.again = name, 0
+        if self.size <= SHORT:
+            if state.whole is None:
+                state.whole = self._next(self.size)
+            return state.whole[start:stop]
+        if start < state.position:
+            state.again += 1
+            if state.again > MOST_TIMES:
+                what = f"{short(name)} is compressed, and its parts are out of order"
+                raise Trouble(what, cure="torch.save(torch.load(path), path)")
+            self._begin()
+        while state.position < start:
+            self._next(min(start - state.position, SHORT))
+        return self._next(stop - start)
+
+    def _begin(self) -> None:
+        state = self.state
+        if state.file is not None:
+            state.file.close()
+        state.file, state.position, state.whole = None, 0, None
+
+    def _next(self, count: int) -> bytes:
+        """The bytes that follow."""
+        state = self.state
         try:
-            with self.archive.open(self.member) as file:
-                found = file.read(self.size)
+            if state.file is None:
+                state.file = self.archive.open(self.member)
+            found = state.file.read(count)
         except (zipfile.BadZipFile, zlib.error, EOFError) as cause:
             raise Trouble(f"the archive is damaged: {zlib_text(cause)}") from None
         except (ValueError, NotImplementedError, OSError, RuntimeError) as cause:
             raise Trouble(f"the archive cannot be read: {short(cause)}") from None
-        if len(found) != self.size:
+        state.position += len(found)
+        if len(found) != count:
             raise Trouble(f"{short(self.member.filename)} is cut off")
         return found
 
@@ -181,7 +224,7 @@ class Packed:
 def _from_zip(data: memoryview, nested: bool) -> FileContent:
     archive = zipfile.ZipFile(View(data))
     spans: list[tuple[int, int, str]] = []
-    last: dict[str, bytes] = {}
+    state = Unpacking()
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         members.setdefault(member.filename, member)
@@ -200,7 +243,7 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
         return payload.read(0, payload.size).decode("latin-1").strip()
 
     def opened(member: zipfile.ZipInfo) -> Payload:
-        payload, span = _payload(data, archive, member, last)
+        payload, span = _payload(data, archive, member, state)
         spans.append((*span, member.filename))
         return payload
 
@@ -267,7 +310,7 @@ def _payload(
     data: memoryview,
     archive: zipfile.ZipFile,
     member: zipfile.ZipInfo,
-    last: dict[str, bytes],
+    state: Unpacking,
 ) -> tuple[Payload, tuple[int, int]]:
     """The bytes of a member, and where they are in the file.
 
@@ -279,7 +322,7 @@ def _payload(
         if member.file_size > 1032 * member.compress_size + 64:  # deflate's limit
             raise Trouble(f"{short(member.filename)} has an impossible size")
         begin = member.header_offset
-        return Packed(archive, member, last), (begin, begin + member.compress_size)
+        return Packed(archive, member, state), (begin, begin + member.compress_size)
     at = member.header_offset
     head = bytes(data[at : at + 30])
     if len(head) < 30 or head[:4] != b"PK\x03\x04":

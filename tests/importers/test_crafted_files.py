@@ -149,9 +149,11 @@ def test_parts_of_a_packed_storage_are_unpacked_once(monkeypatch):
     from burnbook.importers.torch_formats import Packed
 
     unpacked = []
-    original = Packed._unpacked
+    original = Packed._next
     monkeypatch.setattr(
-        Packed, "_unpacked", lambda self: unpacked.append(self) or original(self)
+        Packed,
+        "_next",
+        lambda self, count: unpacked.append(count) or original(self, count),
     )
     part = tensor("0", 100).replace(b"tQK\x00(" + whole(100), b"tQK\x02(K\x05", 1)
     rows = b"".join(part.replace(text("w"), text(f"w{i}")) for i in range(20))
@@ -161,7 +163,36 @@ def test_parts_of_a_packed_storage_are_unpacked_once(monkeypatch):
     assert len(reader) == 20
     for name in reader:
         assert reader[name].load().to_list() == [2.0, 3.0, 4.0, 5.0, 6.0]
-    assert len(unpacked) == 1
+    assert unpacked == [400]
+
+
+def long_member(count, starts, length=5):
+    """An archive of one packed storage of zeros, and tensors that are parts of it."""
+    part = tensor("0", count).replace(b"tQK\x00(" + whole(count), b"tQ%s(K\x05", 1)
+    rows = b""
+    for i, start in enumerate(starts):
+        at = b"J" + start.to_bytes(4, "little")
+        rows += part.replace(b"%s", at).replace(text("w"), text(f"w{i}"))
+    packed = ("0", np.arange(count, dtype="<f4").tobytes(), zipfile.ZIP_DEFLATED)
+    return PytorchReader.from_bytes(archive(PROTO + b"}(" + rows + b"u.", [packed]))
+
+
+def test_of_a_long_packed_storage_only_what_is_used_is_held():
+    count = 2_000_000
+    starts = [7, 1_000_000, 500_000, count - 5]
+    reader = long_member(count, starts)
+
+    def read():
+        for name, start in zip(reader, starts, strict=True):
+            assert reader[name].load().to_list() == list(range(start, start + 5))
+
+    assert peak_of(read) < 2_000_000  # of 8,000,000
+
+
+def test_a_long_packed_storage_is_not_unpacked_again_and_again():
+    reader = long_member(200_000, list(range(199_000, 1_000, -2_000)))
+    with pytest.raises(RecordError, match="its parts are out of order"):
+        [reader[name].load() for name in reader]
 
 
 def test_a_tar_archive_reserves_no_more_than_it_has():

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from burnbook.backend.base import AnyOp, Attrs, Backend, Value, Values
+from burnbook.backend.base import AnyOp, Attrs, Value, Values
 from burnbook.backend.cuda import optimizer_steps
 from burnbook.backend.cuda.cublas import Cublas
 from burnbook.backend.cuda.random import DeviceKey, draw_words
@@ -41,7 +41,7 @@ class Room:
 class Factors:
     """The factors of an optimizer's step, in a row of GPU memory."""
 
-    def __init__(self, room: Room, number: int, op: AnyOp):
+    def __init__(self, room: Room, number: int, op: Any):
         self.names = optimizer_steps.FORMULAS[op][1].split()
         self.op, self.room, self.number = op, room, number
 
@@ -66,7 +66,7 @@ class Recorder:
     way refuses to be recorded), and arrays of the CPU are sent beside the recording.
     """
 
-    def __init__(self, cupy: Any, backend: Backend):
+    def __init__(self, cupy: Any, backend: Any):
         self.cupy, self.backend = cupy, backend
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.beside = cupy.cuda.Stream(non_blocking=True)
