@@ -3,6 +3,7 @@
 from burnbook.backend.autodiff import Autodiff
 from burnbook.backend.base import Backend, Decorator
 from burnbook.backend.cupy import Cupy
+from burnbook.backend.fusion import Fusion
 from burnbook.backend.numpy import Numpy
 from burnbook.backend.wrappers import Checked, Counting, Step, Tracing
 
@@ -17,6 +18,7 @@ __all__ = [
     "Cupy",
     "Decorator",
     "Device",
+    "Fusion",
     "Numpy",
     "Step",
     "Tracing",

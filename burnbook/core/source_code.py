@@ -26,11 +26,24 @@ def generate(
         >>> generate("twice", "twice(x)", "two * x", {"two": 2})(4)
         8
     """
-    text, file = f"def {head}:\n    return {result}\n", f"<{title}>"
+    name = head.partition("(")[0]
+    return define(name, f"def {head}:\n    return {result}\n", scope, title)
+
+
+def define(
+    name: str, text: str, scope: dict[str, Any], title: str = ""
+) -> Callable[..., Any]:
+    """Make the function of a name from its whole text.
+
+    Example:
+        >>> define("twice", "def twice(x):\\n    return x + x\\n", {})(4)
+        8
+    """
+    file = f"<{title or name}>"
     scope["__name__"] = library
     exec(compile(text, file, "exec"), scope)
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    return scope[head.partition("(")[0]]
+    return scope[name]
 
 
 def listing(forward: FunctionType, rules: Iterable[Any]) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -25,6 +25,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from burnbook import ops
 from burnbook.backend.autodiff import Autodiff
 from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values
+from burnbook.backend.fusion import Fusion
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import Fact, GraphError
 from burnbook.core.formulas import Unknown, known
@@ -37,6 +38,7 @@ BELOW = tuple(
     for name in ("program", "backend", "tensor", "core", "ops", "module")
 )
 Origin = tuple[Any, ...]
+D = TypeVar("D", bound=Backend)
 
 
 class Recorded(NDArrayOperatorsMixin):
@@ -414,6 +416,10 @@ def _asking_below(backend: Backend) -> Generator[None]:
         device.prepare = _one_by_one
         if device.checkpointing != type(device.checkpointing)() or held["run"]:
             vars(device).pop("run", None)
+    for fused in devices_above(backend, Fusion):  # what it would keep back runs now
+        fused.sync()
+        before.append((fused, {"run": vars(fused).get("run")}))
+        fused.run = fused.run_now  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -421,12 +427,19 @@ def _asking_below(backend: Backend) -> Generator[None]:
             for name, value in held.items():
                 if value is not None:
                     setattr(device, name, value)
+                elif type(device) is Fusion:
+                    vars(device).pop(name, None)
 
 
 def autodiffs_above(backend: Backend) -> Iterator[Autodiff]:
     """The Autodiff devices whose plain backend this is."""
+    return devices_above(backend, Autodiff)
+
+
+def devices_above(backend: Backend, kind: type[D]) -> Iterator[D]:
+    """The decorators of a kind whose plain backend this is."""
     for device in list(Interned._made.values()):  # pyright: ignore[reportPrivateUsage] - all that there are
-        if isinstance(device, Autodiff) and plain_backend(device) is backend:
+        if isinstance(device, kind) and plain_backend(device) is backend:
             yield device
 
 

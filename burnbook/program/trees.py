@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.fusion.deferred import plain
 from burnbook.core.errors import GraphError
 from burnbook.core.tree import DATACLASS, PLAIN, Kind, Pytree
 from burnbook.module import Module, Param, RunningState
@@ -101,10 +102,10 @@ def kept(
 
 
 def lowest(value: Any) -> Any:
-    """The value below every level of tracking."""
+    """The value below every level of tracking, computed if it still waits."""
     while hasattr(value, "node"):
         value = value.value
-    return value
+    return plain(value)
 
 
 def tensors_of_result(result: Any) -> list[Tensor]:

@@ -1294,6 +1294,17 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "python",
+        "Fusion is asked for",
+        "GPU backends fuse by default, and panic late where an op fails",
+        "Fusion(B) decorates any backend below Autodiff; shapes and indices are "
+        "checked at the call, and a late error names the op and the line",
+        "over small arrays on a CPU, writing down costs more than it saves",
+        example="Fusion(Autodiff(Numpy()))",
+        gives="BackendError: Fusion: Autodiff(Numpy()) keeps what ran, and nothing "
+        "has run yet",
+    ),
+    _row(
+        "python",
         "one training per folder",
         "two trainings may write into one folder",
         "the second is refused while the first runs",

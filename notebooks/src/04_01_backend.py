@@ -22,6 +22,7 @@ from burnbook.backend import (
     Checked,
     Counting,
     Decorator,
+    Fusion,
     Numpy,
     Tracing,
 )
@@ -210,6 +211,40 @@ t = Tensor[1].from_floats([0.0, 4.0], Autodiff(Checked(Numpy())))
 t.require_grad().sqrt().backward()
 
 # %% [markdown]
+# ## Fusion: run together
+#
+# `Fusion` runs nothing at once. It notes the operations, and runs them together as soon
+# as a value is read. Then it knows which results are held by a tensor; all others are
+# never stored, and what nobody needs is not even computed. When the same operations come
+# again, as in a training loop, there is a plan for them.
+
+# %% tags=["run-me"]
+fused = Fusion(Numpy())
+v = Tensor[1].from_data(np.linspace(-1.0, 1.0, 1_000), fused)
+for _ in range(3):
+    unused = v.exp()
+    del unused  # never computed
+    total = ((v * 2.0 + 1.0) * v).sum()
+    print("waiting:", fused.waiting, " shape:", total.dims(), end="  ")
+    print("sum:", round(total.into_scalar(), 2), " waiting:", fused.waiting)
+
+# %% [markdown]
+# The first time an operation other than `+` or `exp`, here `sum`, sees a shape, it runs
+# at once, because that is how its result's shape is learned. Shapes are checked at the
+# call, as always. Keep tensors short-lived: one that is held must be stored.
+#
+# The plan is a Python function. Long chains over large arrays go through memory in
+# stretches that fit into the cache, and later as one compiled loop.
+
+# %% tags=["run-me"]
+(plan,) = [p for known in fused.plans.known.values() for p in known.spare][-1:]
+print(plan.source)
+
+# %% [markdown]
+# To train, put it below Autodiff, `Autodiff(Fusion(Numpy()))`: gradients and optimizer
+# steps are fused as well. It pays from some ten thousand elements on; below that, noting
+# an operation takes longer than running it.
+#
 # ## Element types
 #
 # A backend has one element type for Float and one for Int, used by all its tensors. More
@@ -394,7 +429,8 @@ check("4.1.4", answer)
 #
 # - A backend runs ops on arrays: `run(op, values, attrs)` is its one method.
 # - A decorator wraps that method, so it sees every operation.
-# - `Counting`, `Tracing` and `Checked` observe; `Autodiff` records; they can be stacked.
+# - `Counting`, `Tracing` and `Checked` observe; `Autodiff` records; `Fusion` waits and
+#   runs operations together; they can be stacked.
 # - Element types belong to the backend, and so does the stream of random numbers.
 # - Equal arguments give the same object.
 #

@@ -1,6 +1,7 @@
 """The workloads in burnbook; each function gives a callable that runs it once."""
 
 import functools
+import itertools
 import os
 import tempfile
 
@@ -27,6 +28,7 @@ from burnbook.nn.conv import Conv2d, Conv2dConfig
 from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoderInput
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.nn import PaddingConfig2d
+from burnbook.backend import Fusion
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
 from burnbook.program import capture, capture_training
 from burnbook.program.compiled_training import CompiledTraining
@@ -288,6 +290,95 @@ def w5_forward(captured):
     if captured:
         return functools.partial(capture(chain, x0, batch=None).compile(), x0)
     return lambda: chain(x0)
+
+
+def fused_device(fused, compiled):
+    return Fusion(Numpy(compiled=compiled)) if fused else Numpy(compiled=compiled)
+
+
+def fused_chain(fused, compiled, size):
+    """24 elementwise ops on fresh inputs, of which one result is read."""
+    device = fused_device(fused, compiled)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((2, size)).astype(np.float32) for _ in range(3)]
+    tensors = [[Tensor.from_numpy(row, device) for row in a] for a in arrays]
+    turns = itertools.cycle(tensors)
+
+    def step():
+        x, y = next(turns)
+        for _ in range(4):
+            z = (x * 0.9 + y) * x - y * 0.5
+            x = (z + 0.1).tanh()
+        return x.to_data()
+
+    return step
+
+
+def fused_classifier(make, rate, fused, compiled):
+    """A training step that reads its loss, on Fusion or without."""
+    device = Autodiff(fused_device(fused, compiled))
+    model, loss_of = make(device)
+    optim = AdamConfig().init()
+
+    def step():
+        nonlocal model
+        loss = loss_of(model)
+        grads = GradientsParams.from_grads(loss.backward(), model)
+        model = optim.step(rate, model, grads)
+        return loss.into_scalar()
+
+    return step
+
+
+def fused_w1(fused, compiled):
+    """W1's step, which reads its loss."""
+
+    def make(device):
+        x = images(device, 64)
+        labels = np.random.default_rng(1).integers(0, 10, 64)
+        y = Tensor.from_numpy(labels, device)
+        model = ModelConfig(10, 512).init(device)
+        return model, lambda model: model.forward_classification(x, y).loss
+
+    return fused_classifier(make, 1e-4, fused, compiled)
+
+
+def fused_w2(fused, compiled, batch):
+    """W2's step, which reads its loss."""
+
+    def make(device):
+        loss_of = CrossEntropyLossConfig().init(device)
+        rng = np.random.default_rng(0)
+        x = Tensor.from_numpy(rng.standard_normal((batch, 784), np.float32), device)
+        y = Tensor.from_numpy(rng.integers(0, 10, batch), device)
+        return mlp(device), lambda model: loss_of.forward(model.forward(x), y)
+
+    return fused_classifier(make, 1e-3, fused, compiled)
+
+
+def fused_inference(fused, compiled, batch):
+    """The guide's network forward, read each time."""
+    device = fused_device(fused, compiled)
+    model = ModelConfig(10, 512).init(device)
+    turns = itertools.cycle([images(device, batch), images(device, batch)])
+    return lambda: model.forward(next(turns)).to_data()
+
+
+def fused_small(fused):
+    """999 small ops in a row, without gradients."""
+    device = fused_device(fused, None)
+    w = Tensor.from_numpy(np.eye(8, dtype=np.float32), device)
+    b = Tensor.full([8, 8], 1e-3, device)
+    c = Tensor.full([8, 8], 0.999, device)
+    x0 = Tensor.ones([8, 8], device)
+
+    def step():
+        x = x0
+        for _ in range(333):
+            x = (x @ w + b) * c
+        return x.to_data()
+
+    return step
 
 
 def w5():

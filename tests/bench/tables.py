@@ -154,6 +154,46 @@ def table_captured(rounds: int) -> Iterator[tuple]:
         yield "W5 captured, µs an op", found.milliseconds / 0.999, "forward"
 
 
+SIZES = [1 << k for k in (4, 10, 14, 16, 18, 20)]
+
+
+def table_fusion(rounds: int) -> Iterator[tuple]:
+    """The decorator Fusion: chains of elementwise ops, training steps, inference."""
+    ours = "tests.bench.ours:"
+    for size in SIZES:
+        make = f"{ours}fused_chain"
+        contenders = [
+            Contender(f"chain of {2 * size}", make, (False, True, size)),
+            Contender(f"chain of {2 * size}, Fusion", make, (True, True, size)),
+        ]
+        yield from show(contenders, rounds)
+    works = [("W1", "w1", ()), ("W2, 64", "w2", (64,)), ("W2, 1024", "w2", (1024,))]
+    for name, work, args in works:
+        contenders = [
+            Contender(f"{name}", f"{ours}fused_{work}", (False, True, *args)),
+            Contender(f"{name}, Fusion", f"{ours}fused_{work}", (True, True, *args)),
+            Contender(f"{name}, captured", f"{ours}captured_{work}", (True, *args)),
+        ]
+        yield from show(contenders, rounds)
+    for batch in (1, 256):
+        make = f"{ours}fused_inference"
+        contenders = [
+            Contender(f"inference {batch}", make, (False, True, batch)),
+            Contender(f"inference {batch}, Fusion", make, (True, True, batch)),
+            Contender(
+                f"inference {batch}, captured",
+                f"{ours}captured_inference",
+                (True, batch),
+            ),
+        ]
+        yield from show(contenders, rounds)
+    contenders = [
+        Contender("999 small ops", f"{ours}fused_small", (False,)),
+        Contender("999 small ops, Fusion", f"{ours}fused_small", (True,)),
+    ]
+    yield from show(contenders, rounds)
+
+
 def table_learner(rounds: int) -> Iterator[tuple]:
     """What the learner and the loader add to an epoch of 100 batches."""
     ours, still = "tests.bench.ours", {"BURNBOOK_DISPLAY": "none"}
@@ -290,6 +330,7 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     ),
     "captured": table_captured,
     "convolutions": table_convolutions,
+    "fusion": table_fusion,
     "learner": table_learner,
     "ops": table_ops,
     "optim": table_optim,
