@@ -22,7 +22,7 @@ import numpy as np
 
 import burnbook
 from burnbook import nn
-from burnbook.backend import Counting, Decorator
+from burnbook.backend import Counting, Decorator, Fusion
 from burnbook.cli import main as burnbook_command
 from burnbook.data import (
     Batcher,
@@ -417,6 +417,39 @@ for function in (short, long):
     plan = capture(function, large).compile().plan_for(64)
     count = plan.bytes // large.value.nbytes
     print(f"{function.__name__}: memory for {count}")
+
+# %% [markdown] tags=["cell:fusion-backend-text"]
+# ### Behind the ordinary API
+#
+# A program has to be captured. `Fusion` is the decorator for those who do not want to know
+# ([chapter 4.1](04_01_backend.ipynb)): operations wait, as on a GPU, until something is
+# read. Then all that wait run together, fused. What nobody holds any more is neither
+# stored nor computed. `Counting` below it sees what was left to do:
+
+# %% tags=["run-me", "cell:fusion-backend"]
+below = Counting(Numpy())
+waiting = Fusion(below)
+there = rows.to_device(waiting)
+for _ in range(3):  # the first time shapes are learned, and a plan is made
+    below.counts.clear()
+    unread = there.exp().log()
+    del unread
+    out = pixels_in(there)
+    print(waiting.waiting, "wait", end=", ")
+    same(out, pixels_in(rows))
+print("run in the last round:", dict(below.counts))
+
+# %% [markdown]
+# It goes below Autodiff, so that gradients and the optimizer's steps wait as well. The loop
+# of before on such a device, read once at the end:
+
+# %% tags=["run-me"]
+read = []
+for backend in (Fusion(Numpy()), Numpy()):
+    burnbook.seed(1)  # the same initial weights
+    losses = train(backend, 20, False)
+    read.append(Tensor.cat(losses, 0).into_data().to_list())
+same(*read)
 
 # %% [markdown] tags=["cell:views-text"]
 # ### Group view operations
@@ -951,7 +984,8 @@ check("10.7.4", answer)
 # |---|---|
 # | `Transaction().register(a).register(b).execute()` | `Transaction::default().register(a).register(b).execute()` |
 # | `device.sync()` | `B::sync(&device)` |
-# | `capture(model, x).compile()` | `Fusion<B>`, a part of `Cuda` and `Wgpu` |
+# | `Fusion(Numpy())` | `Fusion<B>`, a part of `Cuda` and `Wgpu` |
+# | `capture(model, x).compile()` | – |
 # | a choice that is written down; `burnbook warmup` | autotune; its cache on the disk |
 # | `.devices([…])` | `.devices(vec![…])`; since 0.20 `ExecutionStrategy::ddp(…)` |
 # | `burnbook export-rust` | – |

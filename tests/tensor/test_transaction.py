@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from burnbook.backend import Autodiff, Decorator, Numpy
+from burnbook.backend import Autodiff, Decorator, Fusion, Numpy
 from burnbook.module import Quantizer
 from burnbook.nn import LinearConfig
 from burnbook.tensor import Int, Tensor, Transaction
@@ -43,6 +43,18 @@ def test_tracked_values_are_read_as_well():
     x = Tensor.from_floats([2.0], Autodiff(device)).require_grad()
     square, given = Transaction(x * x, x).execute()
     assert (square.to_list(), given.to_list(), device.reads) == ([4.0], [2.0], 1)
+
+
+def test_what_waits_is_run_and_read_at_once():
+    below = Reads(Numpy())
+    fused = Fusion(below)
+    x = Tensor.from_floats([1.0, 2.0], fused)
+    for _ in range(3):  # shapes are known from the second time on
+        y = x * 2.0
+        below.reads = 0
+        double, total = Transaction(y, y.sum()).execute()
+        assert (double.to_list(), total.to_list()) == ([2.0, 4.0], [6.0])
+        assert (below.reads, fused.waiting) == (1, 0)
 
 
 def test_every_device_is_awaited_once():
