@@ -396,8 +396,8 @@ for function in (block.forward, block.with_sums):
     print(repr(capture(function, x).compile()))
 
 # %% [markdown]
-# The memory of a chain shows it as well. Each value that lives on needs a place of its
-# own:
+# The memory of a chain shows it as well. Each value that lives on has to have a place of
+# its own:
 
 
 # %% tags=["run-me", "cell:live-memory"]
@@ -416,40 +416,7 @@ large = Tensor.ones([64, 1024], device)
 for function in (short, long):
     plan = capture(function, large).compile().plan_for(64)
     count = plan.bytes // large.value.nbytes
-    print(f"{function.__name__}: memory for {count}")
-
-# %% [markdown] tags=["cell:fusion-backend-text"]
-# ### Behind the ordinary API
-#
-# A program has to be captured. `Fusion` is the decorator for those who do not want to know
-# ([chapter 4.1](04_01_backend.ipynb)): operations wait, as on a GPU, until something is
-# read. Then all that wait run together, fused. What nobody holds any more is neither
-# stored nor computed. `Counting` below it sees what was left to do:
-
-# %% tags=["run-me", "cell:fusion-backend"]
-below = Counting(Numpy())
-waiting = Fusion(below)
-there = rows.to_device(waiting)
-for _ in range(3):  # the first time shapes are learned, and a plan is made
-    below.counts.clear()
-    unread = there.exp().log()
-    del unread
-    out = pixels_in(there)
-    print(waiting.waiting, "wait", end=", ")
-    same(out, pixels_in(rows))
-print("run in the last round:", dict(below.counts))
-
-# %% [markdown]
-# It goes below Autodiff, so that gradients and the optimizer's steps wait as well. The loop
-# of before on such a device, read once at the end:
-
-# %% tags=["run-me"]
-read = []
-for backend in (Fusion(Numpy()), Numpy()):
-    burnbook.seed(1)  # the same initial weights
-    losses = train(backend, 20, False)
-    read.append(Tensor.cat(losses, 0).into_data().to_list())
-same(*read)
+    print(f"{function.__name__:5} values in memory at once: {count}")
 
 # %% [markdown] tags=["cell:views-text"]
 # ### Group view operations
@@ -522,8 +489,41 @@ square = [Tensor.ones([64, 64], device)] * 2
 for function in (late, soon):
     plan = capture(function, *square, batch=None).compile().plan_for(None)
     count = plan.bytes // square[0].value.nbytes
-    print(f"{function.__name__}: memory for {count}")
+    print(f"{function.__name__:5} values in memory at once: {count}")
 same(late(*square), soon(*square))
+
+# %% [markdown] tags=["cell:fusion-backend-text"]
+# ### Behind the ordinary API
+#
+# A program has to be captured. `Fusion` is the decorator for those who do not want to know
+# ([chapter 4.1](04_01_backend.ipynb)): operations wait, as on a GPU, until something is
+# read. Then all that wait run together, fused. What nobody holds any more is neither
+# stored nor computed. `Counting` below it sees what was left to do:
+
+# %% tags=["run-me", "cell:fusion-backend"]
+below = Counting(Numpy())
+waiting = Fusion(below)
+there = rows.to_device(waiting)
+for _ in range(3):  # the first time shapes are learned, and a plan is made
+    below.counts.clear()
+    unread = there.exp().log()
+    del unread
+    out = pixels_in(there)
+    print(waiting.waiting, "wait", end=", ")
+    same(out, pixels_in(rows))
+print("run in the last round:", dict(below.counts))
+
+# %% [markdown]
+# It goes below Autodiff, so that gradients and the optimizer's steps wait as well. The loop
+# of before on such a device, read once at the end:
+
+# %% tags=["run-me"]
+read = []
+for backend in (Fusion(Numpy()), Numpy()):
+    burnbook.seed(1)  # the same initial weights
+    losses = train(backend, 20, False)
+    read.append(Tensor.cat(losses, 0).into_data().to_list())
+same(*read)
 
 # %% [markdown] tags=["cell:rule-text"]
 # ### A rule of your own
