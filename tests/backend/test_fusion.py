@@ -670,3 +670,93 @@ def test_a_deferred_value_pickles_as_its_array(fused):
     assert type(value) is Deferred
     assert pickle.loads(pickle.dumps(value)).computed().tolist() == [2.0]
     assert "is there" in repr(value)
+
+
+# Loops of machine code
+
+
+def numba_or_skip():
+    pytest.importorskip("numba")
+
+
+def arithmetic(x, y):
+    z = (x * 0.9 + y) * x - y / 2.5
+    w = z.abs().sqrt().max_pair(y).min_pair(x.square()) - (-z)
+    return w.relu() + z.sigmoid() * w.clamp(-1.0, 0.75)
+
+
+@pytest.mark.parametrize("size", [1, 17, 300_000])
+def test_loops_give_what_the_ops_give(size, monkeypatch):
+    numba_or_skip()
+    monkeypatch.setattr(plans, "WORTH", 0.0)
+    device = fresh(Numpy())
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(size).astype(np.float32) for _ in range(2)]
+
+    def run(on):
+        x, y = [Tensor.from_numpy(array, on) for array in arrays]
+        return np.asarray(arithmetic(x, y))
+
+    wanted = run(Numpy(compiled=False))
+    for found in again(lambda: run(device)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    sources = [p.source for k in device.plans.known.values() for p in k.spare]
+    assert any("chain" in source for source in sources)
+
+
+def test_sums_products_and_quotients_in_loops_have_the_same_bits(monkeypatch):
+    numba_or_skip()
+    monkeypatch.setattr(plans, "WORTH", 0.0)
+    device = fresh(Numpy())
+    array = np.random.default_rng(0).standard_normal(100_003).astype(np.float32)
+
+    def run(on):
+        x = Tensor.from_numpy(array, on)
+        return np.asarray(((x * 3.7 + x) / (x * x + 0.3) - x * 1.1) * x)
+
+    wanted = run(Numpy(compiled=False))
+    for found in again(lambda: run(device)):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_gradients_in_loops(monkeypatch):
+    numba_or_skip()
+    monkeypatch.setattr(plans, "WORTH", 0.0)
+    array = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
+
+    def run(on):
+        x = Tensor.from_numpy(array, on).require_grad()
+        y = (x * 2.0 + 1.0).sigmoid() * x / (x.square() + 1.0) - x.exp()
+        return np.asarray(x.grad(y.sum().backward()))
+
+    wanted = run(Autodiff(Numpy(compiled=False)))
+    fused = fresh(Numpy())
+    for found in again(lambda: run(Autodiff(fused)), 5):
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-6)
+
+
+def test_a_chain_that_cannot_be_compiled_runs_as_before(monkeypatch):
+    numba_or_skip()
+    from burnbook.program.compiler import loops
+
+    def broken(text, signature):
+        def kernel(*arrays):
+            raise RuntimeError("no compiler")
+
+        return kernel
+
+    monkeypatch.setattr(plans, "WORTH", 0.0)
+    monkeypatch.setattr(loops, "compiled", broken)
+    device = fresh(Numpy())
+    x = Tensor.from_floats([1.0, 2.0], device)
+    found = again(lambda: ((x * 2.0 + 1.0) * x).to_data().to_list())
+    assert found == [[3.0, 10.0]] * 4
+
+
+def test_equal_chains_share_one_loop():
+    numba_or_skip()
+    from burnbook.program.compiler import loops
+
+    text = "def chain(a0, o0):\n    for i in range(o0.size):\n        o0[i] = a0[i]\n"
+    types = "void(f4[::1], f4[::1])"
+    assert loops.compiled(text, types) is loops.compiled(text, types)

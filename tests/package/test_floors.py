@@ -38,6 +38,9 @@ __init__
 cli
 __main__
 """.strip().splitlines()
+# What a file finds by name when it is needed, on a higher floor: that floor is asked
+# for nothing before all of them are there.
+LATE = {"burnbook.backend.fusion.fusion": "burnbook.program.compiler.streams"}
 FLOOR_OF = {name: floor for floor, row in enumerate(FLOORS) for name in row.split()}
 
 
@@ -167,6 +170,28 @@ def test_every_file_has_a_floor():
 def test_files_import_only_from_lower_floors():
     wrong = wrong_floors(read_imports(ROOT))
     assert not wrong, "\n".join(["imports that climb:", *wrong])
+
+
+def named_modules(root: Path) -> set[tuple[str, str]]:
+    """Pairs of a module and another one that its text names in full, in quotes."""
+    modules = read_modules(root)
+    return {
+        (module, node.value)
+        for module, path in modules.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and node.value in modules
+        and "." in node.value
+    }
+
+
+def test_what_is_found_by_name_on_higher_floors_is_listed():
+    climbing = {
+        (source, target)
+        for source, target in named_modules(ROOT)
+        if FLOOR_OF[part(target)] > FLOOR_OF[part(source)]
+    }
+    assert climbing == set(LATE.items())
 
 
 PACKAGES = [(ROOT, "burnbook"), (ROOT / "widgets", "burnbook_widgets")]

@@ -254,17 +254,16 @@ class Segment:
                 values, attrs = call_of(signature, refs, results, inputs, given)
                 try:
                     out = self.stream.plans.backend.run(signature.op, values, attrs)
+                    put(signature, out, results, made.start)
+                    del out
                 except Exception as error:
-                    failed = Failed(
-                        late(signature.op, error, self.places.get(position))
-                    )
+                    where = self.places.get(position)
+                    failed = Failed(late(signature.op, error, where))
                     first = failed.error if first is None else first
+                del values
             if failed is not None:
                 for i in made:
                     results[i] = failed
-            else:
-                put(signature, out, results, made.start)
-                del out, values
             for i in last.get(position, ()):
                 results[i] = None
         return [r for r, one in zip(results, held, strict=True) if one], first

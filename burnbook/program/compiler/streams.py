@@ -88,12 +88,18 @@ class StreamPlan:
         before = set_errstate(no_errors)
         try:
             return self.function([value.array for value in inputs], numbers)
+        except Exception:
+            if not self._is_compiled:
+                raise
+            self._write(False)  # a chain could not be compiled here
+            return self.function([value.array for value in inputs], numbers)
         finally:
             reset_errstate(before)
 
     def _write(self, is_compiled: bool) -> Writer:
         made = Writer(self.wanted, self.inputs, self.outputs, self.backend, is_compiled)
         self.source, self.function = made.source, made.function
+        self._is_compiled = is_compiled
         return made
 
     def _count(self) -> None:
