@@ -458,6 +458,7 @@ def views_first(one, two, three):
     return one.matmul(two) + three
 
 
+# %% tags=["run-me"]
 for function in (in_line, views_first):
     found = capture(function, one, two, three, batch=None).compile()
     print(f"{function.__name__:11}", len(found.plan_for(None).calls), "calls")
