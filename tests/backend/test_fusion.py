@@ -760,3 +760,28 @@ def test_equal_chains_share_one_loop():
     text = "def chain(a0, o0):\n    for i in range(o0.size):\n        o0[i] = a0[i]\n"
     types = "void(f4[::1], f4[::1])"
     assert loops.compiled(text, types) is loops.compiled(text, types)
+
+
+def test_the_learner_trains_the_guide_bit_for_bit(tmp_path, monkeypatch):
+    from burnbook.data import InMemDataset, MnistItem
+    from burnbook.examples.guide.model import ModelConfig
+    from burnbook.examples.guide.training import TrainingConfig, train
+
+    monkeypatch.setenv("BURNBOOK_DISPLAY", "none")
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (160, 28, 28)).astype(np.uint8)
+    items = [MnistItem(image, int(rng.integers(0, 10))) for image in pixels]
+    config = TrainingConfig(ModelConfig(10, 16), AdamConfig(), num_epochs=1)
+    config = config.with_batch_size(32).with_num_workers(2)
+
+    def weights(device, name):
+        digits = InMemDataset(items), InMemDataset(items[:64])
+        model = train(tmp_path / name, config, device, *digits)
+        return [np.asarray(param.val()) for _, param in model.named_params()]
+
+    wanted = weights(Autodiff(Numpy(compiled=False)), "plain")
+    fused = fresh()
+    found = weights(Autodiff(fused), "fused")
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert fused.plans.hits > 0

@@ -296,8 +296,11 @@ def fused_device(fused, compiled):
     return Fusion(Numpy(compiled=compiled)) if fused else Numpy(compiled=compiled)
 
 
-def fused_chain(fused, compiled, size):
-    """24 elementwise ops on fresh inputs, of which one result is read."""
+def fused_chain(fused, compiled, size, tanh=True):
+    """28 elementwise ops on fresh inputs, of which one result is read.
+
+    tanh: four of them are; else they are relu, and the chain is arithmetic only.
+    """
     device = fused_device(fused, compiled)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((2, size)).astype(np.float32) for _ in range(3)]
@@ -308,7 +311,7 @@ def fused_chain(fused, compiled, size):
         x, y = next(turns)
         for _ in range(4):
             z = (x * 0.9 + y) * x - y * 0.5
-            x = (z + 0.1).tanh()
+            x = (z + 0.1).tanh() if tanh else (z * 0.1).relu()
         return x.to_data()
 
     return step

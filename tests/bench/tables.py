@@ -172,6 +172,13 @@ def table_fusion(rounds: int) -> Iterator[tuple]:
         )
         for size in SIZES
     ]
+    works += [
+        (
+            f"the same without tanh, {size} elements",
+            [ours.fused_chain(fused, True, size, False) for fused in (False, True)],
+        )
+        for size in (SIZES[0], SIZES[3], SIZES[-1])
+    ]
     works.append(
         ("999 small ops", [ours.fused_small(fused) for fused in (False, True)])
     )
@@ -186,12 +193,13 @@ def table_fusion(rounds: int) -> Iterator[tuple]:
         works.append((name, [*both, captured(True, *args)]))
     for name, contenders in works:
         least = least_times(contenders, rounds)
-        for which, time_ in zip(("", ", Fusion", ", captured"), least, strict=False):
-            yield f"{name}{which}", time_ / least[0], f"{time_ * 1e3:.3f} ms"
+        names = ("", ", Fusion", ", captured")
+        for which, took in zip(names, least, strict=False):
+            yield f"{name}{which}", took / least[0], f"{took * 1e3:.3f} ms"
 
 
 def least_times(contenders: list[Callable], rounds: int) -> list[float]:
-    """The least processor time of each, in turns; each round has a tenth of a second."""
+    """The least processor time of each, in turns of a tenth of a second."""
     found = [float("inf")] * len(contenders)
     for contender in contenders:
         for _ in range(8):

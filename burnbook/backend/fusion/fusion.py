@@ -379,10 +379,10 @@ class FusedSpace:
         """An op that is called by name inside another one."""
         return self.backend.run(op, values, attrs)
 
-    def ones_like(self, x: Any) -> Any:
-        """Ones in the shape of a value, which may wait on: how a backward begins."""
+    def ones(self, shape: Any, dtype: Any = None) -> Any:
+        """Ones, as a value that is there: how a backward begins."""
         self.backend.may_cut()
-        return _wrapped(self.below.ones(tuple(x.shape), dtype=x.dtype))
+        return _wrapped(self.below.ones(shape, dtype=dtype))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("backend", "below"):
