@@ -486,6 +486,7 @@ def soon(x, y):
     return a.matmul(b) + both
 
 
+# %% tags=["run-me"]
 square = [Tensor.ones([64, 64], device)] * 2
 for function in (late, soon):
     plan = capture(function, *square, batch=None).compile().plan_for(None)
@@ -739,15 +740,16 @@ def error_of(model, x, y):
     return (model.forward(x) - y).square().mean()
 
 
-learned = CompiledTraining(
-    capture_training(Sine.init(tracked), error_of, AdamConfig().init(), x, y)
+# %% tags=["run-me"]
+captured = capture_training(
+    Sine.init(tracked), error_of, AdamConfig().init(), x, y
 )
+learned = CompiledTraining(captured)
 for _ in range(1500):
     error = learned.step(5e-3, x, y)
-sine = learned.training.model(learned.state).valid()
-print(
-    sine.num_params(), "parameters, error < 0.01:", error.into_scalar() < 0.01
-)
+sine = captured.model(learned.state).valid()
+print(sine.num_params(), "parameters")
+print("error below 0.01:", error.into_scalar() < 0.01)
 
 # %% [markdown] tags=["cell:onnx-text"]
 # ### ONNX
