@@ -81,7 +81,8 @@ def in_one_call(heads: Any) -> str | None:
     if trouble := compare(wanted, out):
         return trouble
     compiled = capture(lambda x: heads(linear, x), x).compile()
-    calls = len(compiled.plan_for(6).calls)
+    plan: Any = compiled.plan_for(6)
+    calls = len(plan.calls)
     return None if calls == 1 else f"the plan has {calls} calls"
 
 
