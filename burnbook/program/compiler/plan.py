@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -105,12 +106,7 @@ class Plan:
         numbers: Mapping[str, float] | None = None,
     ) -> list[Any]:
         """The outputs for these arrays, each in memory of its own."""
-        for place, array in zip(self._ins, inputs, strict=True):
-            place[...] = array
-        if self.what.keys:
-            self.given.keys.update(zip(self.what.keys, keys, strict=True))
-        if numbers is not None:
-            self.given.numbers = numbers
+        self._take(inputs, keys, numbers)
         before = set_errstate(no_errors)
         try:
             for call in self.calls:
@@ -118,6 +114,39 @@ class Plan:
         finally:
             reset_errstate(before)
         return [out.copy() for out in self._outs]
+
+    def times(
+        self,
+        inputs: Sequence[Any],
+        keys: Iterable[Any] = (),
+        numbers: Mapping[str, float] | None = None,
+    ) -> list[float]:
+        """The same run, watched: the seconds of each of its calls."""
+        self._take(inputs, keys, numbers)
+        found: list[float] = []
+        before = set_errstate(no_errors)
+        try:
+            for call in self.calls:
+                began = perf_counter()
+                call()
+                found.append(perf_counter() - began)
+        finally:
+            reset_errstate(before)
+        return found
+
+    def _take(
+        self,
+        inputs: Sequence[Any],
+        keys: Iterable[Any],
+        numbers: Mapping[str, float] | None,
+    ) -> None:
+        """Put what a run brings along where its calls look for it."""
+        for place, array in zip(self._ins, inputs, strict=True):
+            place[...] = array
+        if self.what.keys:
+            self.given.keys.update(zip(self.what.keys, keys, strict=True))
+        if numbers is not None:
+            self.given.numbers = numbers
 
     def _trial_arrays(self) -> Arrays:
         """An array for each value, all apart; views are views of these.
