@@ -1,13 +1,16 @@
-"""`burnbook export-pytorch`, `export-onnx` and `export-rust`: models for others."""
+"""`burnbook export-…`: models for PyTorch, ONNX, Burn, browsers and WebGPU."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from burnbook.cli.records import make_module
 from burnbook.cli.shared import Subcommands, command, say
+
+Run = Callable[[argparse.Namespace], int]
 
 
 def add_commands(commands: Subcommands) -> None:
@@ -21,12 +24,10 @@ def add_commands(commands: Subcommands) -> None:
         type=Path,
         help="the file to write: .pt or .pth for torch.load, or .safetensors",
     )
-    made.add_argument(
-        "--module",
-        metavar="PLACE",
-        required=True,
-        help="package.file:function that makes the module of the record, which alone "
-        "knows which layer a weight is of, and so how PyTorch lays it out",
+    _module(
+        made,
+        ", which alone knows which layer a weight is of, and so how PyTorch lays it "
+        "out",
     )
     made.add_argument(
         "--dtype",
@@ -39,50 +40,27 @@ def add_commands(commands: Subcommands) -> None:
     )
 
     about = "Write a record and its module as an ONNX file."
-    example = (
-        "burnbook export-onnx model.mpk model.onnx --module net:make --input 1x28x28"
-    )
-    made = command(commands, "export-onnx", run_onnx, about, example)
-    made.add_argument("record", type=Path, help="the record to read")
-    made.add_argument("target", type=Path, help="the file to write: model.onnx")
-    made.add_argument(
-        "--module",
-        metavar="PLACE",
-        required=True,
-        help="package.file:function that makes the module of the record",
-    )
-    made.add_argument(
-        "--input",
-        action="append",
-        required=True,
-        type=_example,
-        metavar="SIZES",
-        help="the sizes of an input, the batch first, as 1x3x32x32; :int behind them "
-        "for whole numbers, as 1x16:int; once for each input",
-    )
+    made = _of_record(commands, "export-onnx", run_onnx, about, "model.onnx")
     made.add_argument(
         "--opset", type=int, default=18, help="the version of ONNX; default: 18"
     )
+
+    about = "Write a record and its module as JavaScript, for browsers and Node."
+    made = _of_record(commands, "export-javascript", run_javascript, about, "model.js")
+    _weights(made)
+
+    about = (
+        "Write a record and its module as kernels of WGSL, with a driver for WebGPU."
+    )
+    made = _of_record(commands, "export-wgsl", run_wgsl, about, "model.js")
+    _weights(made)
 
     about = "Write a module as a crate of Rust for Burn, which predicts with it."
     example = "burnbook export-rust crate/ --module net:make --input 1x28x28"
     made = command(commands, "export-rust", run_rust, about, example)
     made.add_argument("folder", type=Path, help="the folder to write the crate to")
-    made.add_argument(
-        "--module",
-        metavar="PLACE",
-        required=True,
-        help="package.file:function that makes the module",
-    )
-    made.add_argument(
-        "--input",
-        action="append",
-        required=True,
-        type=_example,
-        metavar="SIZES",
-        help="the sizes of an input, the batch first, as 1x28x28; :int or :bool behind "
-        "them, as 1x16:int; once for each input",
-    )
+    _module(made)
+    _inputs(made)
     made.add_argument(
         "--record", type=Path, metavar="FILE", help="the record with the weights"
     )
@@ -98,6 +76,54 @@ def add_commands(commands: Subcommands) -> None:
     )
     made.add_argument(
         "--check", action="store_true", help="only report what Burn cannot say"
+    )
+
+
+def _of_record(
+    commands: Subcommands, name: str, run: Run, about: str, target: str
+) -> argparse.ArgumentParser:
+    """A command that reads a record into its module and writes both to a file."""
+    example = f"burnbook {name} model.mpk {target} --module net:make --input 1x28x28"
+    made = command(commands, name, run, about, example)
+    made.add_argument("record", type=Path, help="the record to read")
+    made.add_argument("target", type=Path, help=f"the file to write: {target}")
+    _module(made)
+    _inputs(made)
+    return made
+
+
+def _module(made: argparse.ArgumentParser, why: str = "") -> None:
+    made.add_argument(
+        "--module",
+        metavar="PLACE",
+        required=True,
+        help=f"package.file:function that makes the module of the record{why}",
+    )
+
+
+def _inputs(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--input",
+        action="append",
+        required=True,
+        type=_example,
+        metavar="SIZES",
+        help="the sizes of an input, the batch first, as 1x3x32x32; :int or :bool "
+        "behind them, as 1x16:int; once for each input",
+    )
+
+
+def _weights(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--precision",
+        choices=["f32", "f16", "int8"],
+        default="f32",
+        help="how weights are written; default: f32",
+    )
+    made.add_argument(
+        "--beside",
+        action="store_true",
+        help="weights in a file beside it, TARGET with the ending .bin",
     )
 
 
@@ -123,18 +149,54 @@ def _zeros(sizes: tuple[int, ...], kind: str, device: Any) -> Any:
     return made.bool() if kind == "bool" else made
 
 
-def run_onnx(options: argparse.Namespace) -> int:
-    """Load the record into its module, and write both as an ONNX file."""
-    from burnbook.backend import Numpy
-    from burnbook.exporters import to_onnx
+def _read(options: argparse.Namespace) -> tuple[Any, list[Any]]:
+    """The module with the record in it, and examples of its inputs."""
     from burnbook.record.inspection import recorder_for
 
     recorder = recorder_for(options.record, f"read {options.record}")
     module = make_module(options.module).load_file(options.record, recorder)
+    return module, _examples(module, options)
+
+
+def _examples(module: Any, options: argparse.Namespace) -> list[Any]:
+    from burnbook.backend import Numpy
+
     device = next(iter(module.devices()), None) or Numpy()
-    examples = [_zeros(sizes, kind, device) for sizes, kind in options.input]
+    return [_zeros(sizes, kind, device) for sizes, kind in options.input]
+
+
+def run_onnx(options: argparse.Namespace) -> int:
+    """Load the record into its module, and write both as an ONNX file."""
+    from burnbook.exporters import to_onnx
+
+    module, examples = _read(options)
     path = to_onnx(module, options.target, *examples, opset=options.opset)
     say(f"wrote {path}, {path.stat().st_size:,} bytes")
+    return 0
+
+
+def run_javascript(options: argparse.Namespace) -> int:
+    """Load the record into its module, and write both as JavaScript."""
+    from burnbook.exporters import to_javascript
+
+    return _written(options, to_javascript)
+
+
+def run_wgsl(options: argparse.Namespace) -> int:
+    """Load the record into its module, and write both as kernels of WGSL."""
+    from burnbook.exporters import to_wgsl
+
+    return _written(options, to_wgsl)
+
+
+def _written(options: argparse.Namespace, write: Callable[..., Any]) -> int:
+    module, examples = _read(options)
+    weights = "beside" if options.beside else "embedded"
+    asked = {"precision": options.precision, "weights": weights}
+    path: Path = write(module, options.target, *examples, **asked).path
+    paths = [path, path.with_name(f"{path.stem}.bin")] if options.beside else [path]
+    for file in paths:
+        say(f"wrote {file}, {file.stat().st_size:,} bytes")
     return 0
 
 
@@ -164,7 +226,6 @@ def run_export(options: argparse.Namespace) -> int:
 
 def run_rust(options: argparse.Namespace) -> int:
     """Write a crate; what cannot be written is listed before anything is."""
-    from burnbook.backend import Numpy
     from burnbook.exporters.rust import rust_model, to_rust
     from burnbook.record.inspection import recorder_for
     from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
@@ -173,8 +234,7 @@ def run_rust(options: argparse.Namespace) -> int:
     if options.record is not None:
         recorder = recorder_for(options.record, f"read {options.record}")
         module = module.load_file(options.record, recorder)
-    device = next(iter(module.devices()), None) or Numpy()
-    examples = [_zeros(sizes, kind, device) for sizes, kind in options.input]
+    examples = _examples(module, options)
     named = {"version": options.burn, "method": options.method}
     if options.check:
         made = rust_model(module, *examples, **named)

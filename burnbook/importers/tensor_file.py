@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ from burnbook.tensor.data import TensorData
 from burnbook.tensor.qfloat import QFloat
 
 PIECE = 1 << 20  # elements at a time
+MOST_NEAR = 2_000  # names that a wrong one is compared with
+CHANGED = "the file has changed since it was opened"
 TORCH = (".pt", ".pth", ".ckpt", ".pt.tar", ".th")
 _SAFE = {"BF16": "bf16", "BOOL": "bool"}
 _WIDTHS = {"f4_e2m1fn": 0.5, "i4": 0.5, "u4": 0.5, "c64": 8.0, "c128": 16.0}
@@ -128,10 +131,11 @@ class TensorFile:
         Why: statistics of a tensor of gigabytes need no second copy of it.
         """
         if name not in self.places:
-            raise RecordError(self.where, f"there is no tensor {short(repr(name))}")
+            what = f"there is no tensor {short(repr(name))}"
+            near = get_close_matches(name, self.names[:MOST_NEAR], 1)
+            raise RecordError(self.where, what, cure=short(near[0]) if near else None)
         if self._mark is not None and _mark(self.path) != self._mark:
-            what = "the file has changed since it was opened"
-            raise RecordError(self.where, what, cure="opening it again")
+            raise RecordError(self.where, CHANGED, cure="opening it again")
         with within_memory(f"{self.where}: {short(name)}", RecordError):
             return _in_pieces(self._read(name))
 
@@ -199,7 +203,8 @@ class TensorFile:
         self.note = note
         self._summary = RecordSummary(self.path, meta, entries, note)
         held = opened if mapped else None
-        return lambda name: _leaf((held or record()).item, self.places[name])
+        where = self.where
+        return lambda name: _leaf((held or record()).item, self.places[name], where)
 
     def describe(self) -> RecordSummary:
         """The same as a table to print, with rows to iterate over."""
@@ -275,12 +280,12 @@ def _mark(path: Path) -> tuple[int, int, int]:
     return found.st_size, found.st_ino, found.st_mtime_ns
 
 
-def _leaf(item: Any, place: int) -> TensorData:
+def _leaf(item: Any, place: int, where: str) -> TensorData:
     """The tensor at a place among those of a record, as `entries_of` counts them."""
     for at, data in enumerate(leaves_of(item)):
         if at == place:
             return data
-    raise RecordError("read", "the file has changed since it was opened")
+    raise RecordError(where, CHANGED, cure="opening it again")
 
 
 def _in_pieces(held: Any) -> Iterator[np.ndarray]:

@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError
+from burnbook.program.compiler.compiled_program import listing
 from burnbook.program.compiler.fusion import RULES
 from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
 from burnbook.program.compiler.passes import Lowered, lower_steps
 from burnbook.program.compiler.plan import Part, Plan
+from burnbook.program.compiler.profiling import ProgramProfile, profiled
 from burnbook.program.program import Program
 from burnbook.program.training import LR, Training, TrainingState
 from burnbook.program.trees import lowest
@@ -99,6 +102,45 @@ class CompiledTraining:
             **{value.name: array.copy() for value, array in self._held.items()},
         }
         return TrainingState(values, dict(self._numbers))
+
+    def explain(self, *batch: Any) -> str:
+        """What runs for a batch of this size: fused steps, by what, and memory."""
+        other, arrays = self._trial(batch)
+        return listing(self.program.name, other._plan_of(arrays))
+
+    def profile(self, lr: float, *batch: Any, rounds: int = 5) -> ProgramProfile:
+        """How long each call of a step takes, and the steps of the program one by one.
+
+        It works on a copy of the state, which stays as it is.
+        """
+        other, arrays = self._trial(batch)
+        program, plan = self.program, other._plan_of(arrays)
+        if isinstance(plan, GraphPlan):
+            what = "a graph is launched as a whole, and its calls cannot be timed"
+            raise BackendError("profile", what, [("device", repr(plan.backend))])
+        keys = [program.backend.next_key() for _ in program.keys]
+        numbers = {**other._numbers, LR: lr}
+        held = [v for v in program.inputs if v in other._held]
+
+        def one_by_one(backend: Backend) -> None:
+            state = [other._held[value] for value in held]
+            program.run(*arrays, *state, backend=backend, keys=keys, numbers=numbers)
+
+        return profiled(
+            *(program.name, program.steps, plan, one_by_one),
+            *(lambda: plan.times(arrays, keys, numbers), rounds),
+        )
+
+    def _trial(self, batch: Any) -> "tuple[CompiledTraining, list[Any]]":
+        """The same step with a copy of the state, and the arrays of a batch."""
+        program, state = self.program, self.state
+        given = [] if program.takes is None else program.takes(batch, {})
+        if not self.training.knows(state):  # the optimizer remembers nothing yet
+            keys = [(0, i) for i in range(len(program.keys))]
+            state, _ = self.training.step(state, 0.0, *batch, keys=keys)
+        other = CompiledTraining(self.training, state)
+        other._hold(state)
+        return other, [lowest(tensor.value) for tensor in given]
 
     def _hold(self, state: TrainingState) -> None:
         """Copy a state to where the plans work on it."""

@@ -129,6 +129,8 @@ def test_a_hundred_thousand_tensors_scroll(open_book):
     page.locator(".bb-file-list").focus()
     page.keyboard.press("End")
     wait_until(lambda: rows(page)[-1].startswith("w99, [1]"))
+    page.keyboard.press("ArrowLeft")  # its group, which is a hundred rows above
+    wait_until(lambda: page.evaluate(ACTIVE).startswith("999, 100 tensors"))
     middle = "list => { list.scrollTop = list.scrollHeight / 2; }"
     page.locator(".bb-file-list").evaluate(middle)
     wait_until(lambda: any(label.startswith(("49", "50", "w")) for label in rows(page)))
@@ -136,6 +138,30 @@ def test_a_hundred_thousand_tensors_scroll(open_book):
     page.locator(ROW).nth(3).click()
     wait_until(lambda: page.locator(f'{ROW}[aria-selected="true"]').count() == 1)
     assert page.locator(ROW).count() < 60
+    assert book.faults == []
+
+
+def test_what_is_selected_before_the_view_is_shown_is_in_sight(open_book):
+    far = MANY.removesuffix("view\n") + "view.selected = 'layers.700.w3'\nview\n"
+    book, page = open_view(open_book, "file_far", far)
+    chosen = page.locator(f'{ROW}[aria-selected="true"]')
+    chosen.wait_for()
+    assert chosen.get_attribute("aria-label").startswith("w3, [1]")
+    list_box = page.locator(".bb-file-list").bounding_box()
+    row_box = chosen.bounding_box()
+    assert list_box["y"] <= row_box["y"] < list_box["y"] + list_box["height"] - 20
+    names = page.locator(".bb-file-names > span").nth(1).bounding_box()
+    shape = chosen.locator("> span").nth(1).bounding_box()
+    assert abs(names["x"] - shape["x"]) < 1  # each column stands below its name
+    assert book.faults == []
+
+
+def test_a_list_is_as_high_as_its_rows_and_says_that_there_are_none(open_book):
+    nothing = MANY.replace("range(100_000)", "range(0)").replace("4 * len(names)", "0")
+    book, page = open_view(open_book, "file_none", nothing)
+    page.get_by_text("the file holds no tensors").wait_for()
+    assert page.locator(".bb-file-list").bounding_box()["height"] < 110
+    assert page.locator(".bb-file-tensor").inner_text() == ""
     assert book.faults == []
 
 

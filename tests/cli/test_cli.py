@@ -35,7 +35,13 @@ from tests.support.run_folders import make_run
 
 COMMANDS = ["lab", "guide", "datasets", "warmup", "runs", "inspect", "convert", "new"]
 COMMANDS += ["save", "restore", "import-onnx", "import-pytorch", "export-pytorch"]
-COMMANDS += ["export-onnx", "export-rust", "scaffold"]
+COMMANDS += [
+    "export-onnx",
+    "export-rust",
+    "export-javascript",
+    "export-wgsl",
+    "scaffold",
+]
 
 
 def run(capsys, *arguments):
@@ -415,6 +421,24 @@ def test_export_rust_writes_a_crate_with_the_weights_of_a_record(tmp_path, capsy
         with pytest.raises(SystemExit):
             run(capsys, "export-rust", tmp_path / "no", *place[:2], "--input", shape)
         assert "is no list of sizes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["javascript", "wgsl"])
+def test_export_javascript_and_wgsl_write_a_module_of_javascript(
+    kind, tmp_path, capsys
+):
+    make_linear().save_file(tmp_path / "model", CompactRecorder())
+    sys.modules[__name__].make_linear = make_linear
+    target = tmp_path / "net.js"
+    given = [f"export-{kind}", tmp_path / "model.mpk", target]
+    given += ["--module", f"{__name__}:make_linear", "--input", "1x2"]
+    code, out, _ = run(capsys, *given, "--precision", "f16", "--beside")
+    assert code == 0
+    names = [line.split(",")[0].rpartition("/")[2] for line in out.splitlines()]
+    assert names == ["net.js", "net.bin"]
+    assert "export class Model" in target.read_text()
+    err = fails(capsys, *given[:4], f"{__name__}:absent", "--input", "1x2")
+    assert "absent" in err
 
 
 def test_scaffold_shows_or_writes_the_source_of_a_module(tmp_path, capsys):

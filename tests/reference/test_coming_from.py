@@ -7,6 +7,7 @@ import ast
 import importlib
 import inspect
 import io
+import os
 import re
 from contextlib import redirect_stdout
 from html import unescape
@@ -23,9 +24,15 @@ from burnbook.nn import MhaInput, Reduction
 from burnbook.optim import AdamConfig, GradientsParams, OptimizerAdaptor
 from burnbook.prelude import Autodiff, Numpy, Tensor, TensorData
 from burnbook.reference.coming_from import LIBRARIES, _line, coming_from
+from tests.support.keras_weights import (
+    results_of_layers,
+    results_of_losses,
+    results_of_optimizers,
+)
 from tests.support.other_values import (
     Net,
     fresh,
+    keras_values,
     numpy_values,
     our_values,
     save_all,
@@ -226,7 +233,23 @@ def schedules_agree(ours, theirs):
     return equal(found, wanted)
 
 
+def keras_agrees(ours, theirs):
+    """A layer, a loss or an optimizer of Keras and ours give the same."""
+    if isinstance(ours, OptimizerAdaptor):
+        model = Net(fc1=our_values()["model"].fc1)
+        pair = results_of_optimizers(ours, theirs, model)
+    elif hasattr(theirs, "build"):
+        pair = results_of_layers(ours, theirs)
+    else:
+        pair = results_of_losses(ours, theirs, our_values())
+    return equal(*map(plain, pair))
+
+
 def agree(ours, theirs):
+    if type(theirs).__module__.startswith("keras.src.") and isinstance(
+        ours, (Module, OptimizerAdaptor)
+    ):
+        return keras_agrees(ours, theirs)
     if isinstance(ours, OptimizerAdaptor):
         return optimizers_agree(ours, theirs)
     if hasattr(theirs, "get_last_lr"):
@@ -244,8 +267,7 @@ def shape_of(value):
 def values_of(library, ours):
     if library == "numpy":
         return numpy_values(ours)
-    module = importlib.import_module(library)
-    return torch_values(ours) if library == "torch" else {"keras": module}
+    return torch_values(ours) if library == "torch" else keras_values(ours)
 
 
 @pytest.mark.parametrize("code", OURS)
@@ -255,12 +277,14 @@ def test_our_column_runs(ours, code):
     result_of(code, {**ours, **fresh(ours, OURS[code].section, code)})
 
 
+@pytest.mark.filterwarnings("ignore:__array__ imp.*:DeprecationWarning")  # Keras'
 @pytest.mark.parametrize(("row", "theirs"), CASES)
 def test_their_column_gives_the_same(ours, row, theirs):
-    if theirs.library == "keras":
-        pytest.importorskip("keras", reason="Keras is not here")
-    if theirs.library == "torch":
+    if theirs.library in ("torch", "keras"):
         pytest.importorskip("torch", reason="PyTorch is the oracle here")
+    if theirs.library == "keras":
+        os.environ.setdefault("KERAS_BACKEND", "torch")
+        pytest.importorskip("keras", reason="Keras is not here")
     code = row.advice.code
     wanted = result_of(theirs.code, values_of(theirs.library, ours))
     if theirs.how == "runs" or code == "-" or "Cupy(" in code:

@@ -1,6 +1,7 @@
 """What the code in the tables of names speaks of: here, in PyTorch and in NumPy."""
 
 import copy
+import os
 
 import numpy as np
 
@@ -206,6 +207,39 @@ def torch_values(ours):
         "TensorDataset": utils.TensorDataset,
         "loader": utils.DataLoader(dataset, batch_size=2),
         "path": "torch.pt",
+    }
+
+
+def keras_values(ours):
+    """The same for Keras, which runs with PyTorch: equal numbers and weights."""
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    import keras
+
+    plain = {name: keras.ops.array(np.array(ours[name])) for name in PLAIN}
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    linear = ours["model"].fc1
+    model.set_weights([np.array(linear.weight.val()), np.array(linear.bias.val())])
+    optimizer = keras.optimizers.Adam(1e-3, epsilon=1e-5)
+    model.compile(optimizer, "mse")
+    optimizer.build(model.trainable_variables)
+
+    class Pairs(keras.utils.PyDataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            return np.ones((2, 3), np.float32), np.zeros((2, 2), np.float32)
+
+    model.save_weights("keras.weights.h5")
+    return {
+        **plain,
+        "keras": keras,
+        "model": model,
+        "optimizer": optimizer,
+        "grads": [keras.ops.ones_like(w) for w in model.trainable_variables],
+        "train": Pairs(),
+        "valid": Pairs(),
+        "path": "keras.weights.h5",
     }
 
 

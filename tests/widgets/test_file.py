@@ -96,6 +96,19 @@ def test_rows_say_shape_type_and_size(file):
     assert (step["shape"], step["other"]) == ("3", True)
 
 
+def test_rows_know_the_group_that_they_lie_in(tmp_path):
+    names = [f"a.b.w{k}" for k in range(300)] + ["a.c", "z"]
+    view = FileView(safetensors(tmp_path / "m.safetensors", names))
+    view.unfold_all()
+    assert labels(view)[:3] == ["a", "b", "w0"]
+    for first in (0, 250):
+        view._told(None, {"do": "rows", "first": first}, None)
+        held = view.panel.window
+        for at, line in enumerate(held["rows"], held["first"]):
+            wanted = {"a": -1, "z": -1, "b": 0, "c": 0}.get(line["label"], 1)
+            assert line["parent"] == wanted, (at, line)
+
+
 def test_find_shows_what_matches_with_the_groups_around(file):
     view = FileView(file)
     view.find = "BIAS"

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.importers.onnx.graph import Graph, Node, fact_of_array
+from burnbook.importers.onnx.graph import Graph, Node, fact_of_array, names_taken
 from burnbook.importers.onnx.operators.registry import OPERATORS
 
 MOST = 1 << 16  # elements of a result that is computed in advance
@@ -176,12 +176,7 @@ def graphs_of(node: Node) -> Iterator[Graph]:
 
 def uses_of(graph: Graph) -> Counter[str]:
     """How often each value is used, in inner graphs as well."""
-    uses = Counter(graph.outputs)
-    for node in graph.nodes:
-        uses.update(n for n in node.inputs if n)
-        for inner in graphs_of(node):
-            uses.update(uses_of(inner))
-    return uses
+    return Counter(names_taken(graph.nodes) + graph.outputs)
 
 
 def needs(node: Node) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from burnbook.core.errors import RecordError
 from burnbook.importers.onnx.growth import check_numbers
+from burnbook.importers.onnx.inference import ONNX
 from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.scopes import numbered, part_of
 from burnbook.importers.onnx.tensors import Files, array_of, sparse_array
@@ -81,6 +82,23 @@ class Graph:
             for inner in node.attributes.values():
                 if isinstance(inner, Graph):
                     yield from inner.walk()
+
+
+def names_taken(nodes: Iterable[Node]) -> list[str]:
+    """The values that nodes take, as often as they do, and the graphs in them as well.
+
+    Why: without recursion, as every level of graphs in graphs asks for all inside.
+    """
+    found: list[str] = []
+    waiting = [nodes]
+    while waiting:
+        for node in waiting.pop():
+            found += node.inputs
+            for inner in node.attributes.values():
+                if isinstance(inner, Graph):
+                    found += inner.outputs
+                    waiting.append(inner.nodes)
+    return [name for name in found if name]
 
 
 @dataclass
@@ -337,13 +355,11 @@ def definition_of(proto: Any, node: Node, opset: int, graph: Graph) -> Any:
         return None
     body = onnx.FunctionProto()
     if schema.has_context_dependent_function:
-        types = [type_of(graph.facts.get(n)).SerializeToString() for n in node.inputs]
-        try:
-            body.ParseFromString(
-                schema.get_context_dependent_function(proto.SerializeToString(), types)
-            )
-        except Exception:
+        types = [type_of(graph.facts.get(n)) for n in node.inputs]
+        found = ONNX.function(node.op, node.domain, opset, proto, types)
+        if found is None:
             return None
+        body = found
     elif schema.has_function:
         body.CopyFrom(schema.function_body)
     if not body.node:
@@ -385,14 +401,18 @@ def fact_of(proto: Any) -> Fact:
         inner = getattr(proto, kind)
         shape = None
         if inner.HasField("shape"):
-            shape = tuple(
-                d.dim_value if d.HasField("dim_value") else d.dim_param or None
-                for d in inner.shape.dim
-            )
+            shape = tuple(map(_size, inner.shape.dim))
         return Fact("tensor", DTYPES.get(inner.elem_type, ""), shape)
     if kind in ("sequence_type", "optional_type"):
         return Fact(kind[:-5], fact_of(getattr(proto, kind).elem_type).dtype)
     return Fact("map" if kind else "")
+
+
+def _size(dim: Any) -> int | str | None:
+    """A size, or its name; one below zero is none."""
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value >= 0 else None
+    return dim.dim_param or None
 
 
 def fact_of_array(array: Any) -> Fact:

@@ -69,43 +69,6 @@ def _tensors(body: Any) -> Iterator[Any]:
             yield from a.tensors
 
 
-def without_negative_sizes(proto: Any) -> Any:
-    """The model, or a copy in which sizes below zero that it declares are unknown.
-
-    Why: ONNX's shape inference ends the whole process where it meets one in a Slice.
-    """
-    found = any(True for _ in _negative(proto))
-    if found:
-        copy = type(proto)()
-        copy.CopyFrom(proto)
-        proto = copy
-        for dim in _negative(proto):
-            dim.Clear()
-    return proto
-
-
-def _negative(proto: Any) -> Iterator[Any]:
-    bodies = [*_graphs(proto.graph)]
-    bodies += [graph for f in proto.functions for graph in _graphs(f)]
-    for body in bodies:
-        for field in ("input", "output", "value_info"):
-            for value in getattr(body, field, ()):
-                kind = getattr(value, "type", None)  # a function has names alone
-                while kind is not None:
-                    kind = yield from _sizes_below_zero(kind)
-
-
-def _sizes_below_zero(kind: Any) -> Any:
-    """The sizes below zero of a type; gives the type inside of it, if it has one."""
-    for name in ("tensor_type", "sparse_tensor_type"):
-        if kind.HasField(name):
-            yield from (d for d in getattr(kind, name).shape.dim if d.dim_value < 0)
-    for name in ("sequence_type", "optional_type"):
-        if kind.HasField(name):
-            return getattr(kind, name).elem_type
-    return None
-
-
 class _Counts:
     """What calls of the file's functions come to."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import math
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -23,7 +22,7 @@ from burnbook.importers.onnx.curves import find_curves
 from burnbook.importers.onnx.file import WORDS, OnnxFile
 from burnbook.importers.onnx.folding import fold
 from burnbook.importers.onnx.graph import Model, read_model
-from burnbook.importers.onnx.growth import checked, without_negative_sizes
+from burnbook.importers.onnx.inference import ONNX, fixed_sizes, inferred
 from burnbook.importers.onnx.layers import to_layers
 from burnbook.importers.onnx.patterns import find_patterns
 from burnbook.importers.onnx.report import OnnxReport, report_of
@@ -34,7 +33,6 @@ from burnbook.importers.onnx.upgrades import upgrade
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.tensor import TensorData
 
-MOST_SIZES = 1024  # elements of a constant that may say shapes
 _numbers = count(1)
 
 
@@ -171,6 +169,7 @@ def needs_onnx() -> None:
     if find_spec("onnx") is None:
         what = "reading an .onnx file needs the package onnx"
         raise ArgumentError("onnx", what, cure="pip install onnx")
+    ONNX.start()
 
 
 def parsed(data: bytes, title: str) -> Any:
@@ -186,112 +185,6 @@ def parsed(data: bytes, title: str) -> Any:
         what = f"{title} is no ONNX file, or damaged"
         raise RecordError("onnx", what) from None
     return proto
-
-
-def inferred(model: Any) -> Any:
-    """The model with the shapes and types that follow from it, where they do.
-
-    Why: inference writes the whole file as bytes and reads it again, so large constants
-    are left out meanwhile.
-    """
-    from onnx import shape_inference
-
-    follow = checked(model)
-    try:
-        clean = without_negative_sizes(model)
-        if any(a.HasField("g") for n in clean.graph.node for a in n.attribute):
-            return shape_inference.infer_shapes(clean, data_prop=follow)
-        light = without_weights(clean)
-        found = shape_inference.infer_shapes(light, data_prop=follow)
-    except Exception:  # what does not follow stays unknown
-        return model
-    made = type(model)()
-    made.CopyFrom(clean)
-    for word in ("value_info", "output"):
-        made.graph.ClearField(word)
-        getattr(made.graph, word).extend(getattr(found.graph, word))
-    return made
-
-
-def without_weights(model: Any) -> Any:
-    """A copy of a model that has types and shapes of large constants alone."""
-    from onnx import ModelProto
-
-    light = ModelProto()
-    for known, value in model.ListFields():
-        if known.name != "graph":
-            _set(light, known, value)
-    for known, value in model.graph.ListFields():
-        if known.name == "initializer":
-            light.graph.initializer.extend(map(_emptied, value))
-        elif known.name == "node":
-            light.graph.node.extend(map(_without_value, value))
-        else:
-            _set(light.graph, known, value)
-    return light
-
-
-def _set(message: Any, known: Any, value: Any) -> None:
-    """Copy a field of one message to another."""
-    if hasattr(value, "extend"):
-        getattr(message, known.name).extend(value)
-    elif hasattr(value, "CopyFrom"):
-        getattr(message, known.name).CopyFrom(value)
-    else:
-        setattr(message, known.name, value)
-
-
-def _without_value(node: Any) -> Any:
-    """A Constant whose tensor is large, with its type and shape alone."""
-    if node.op_type != "Constant" or len(node.attribute) != 1:
-        return node
-    tensor = node.attribute[0].t
-    if math.prod(tensor.dims) <= MOST_SIZES:
-        return node
-    light = type(node)(op_type="Constant", name=node.name, output=node.output)
-    attribute = light.attribute.add(name="value", type=node.attribute[0].type)
-    attribute.t.CopyFrom(_emptied(tensor))
-    return light
-
-
-def _emptied(tensor: Any) -> Any:
-    """A tensor as it is if it may say shapes; else its type and shape alone."""
-    if math.prod(tensor.dims) <= MOST_SIZES:
-        return tensor
-    light = type(tensor)(name=tensor.name, data_type=tensor.data_type)
-    light.dims.extend(tensor.dims)
-    return light
-
-
-def fixed_sizes(model: Any) -> dict[str, tuple[int | None, ...]]:
-    """Sizes of values that stay the same if all sizes of the inputs were others."""
-    from onnx import shape_inference
-
-    has_shapes = any(node.op_type == "Shape" for node in model.graph.node)
-    if not (has_shapes and checked(model)):
-        return {}
-    free = without_weights(model)
-    graph = free.graph
-    held = {tensor.name for tensor in graph.initializer}
-    del graph.value_info[:]
-    for k, value in enumerate([*graph.input, *graph.output]):
-        shape = value.type.tensor_type.shape
-        if value.name not in held and value.type.HasField("tensor_type"):
-            for i, dim in enumerate(shape.dim):
-                dim.dim_param = f"any_{k}_{i}"
-    try:
-        clean = without_negative_sizes(free)
-        found = shape_inference.infer_shapes(clean, data_prop=True)
-    except Exception:  # what does not follow stays unknown
-        return {}
-    return {
-        str(value.name): tuple(
-            int(d.dim_value) if d.HasField("dim_value") else None
-            for d in value.type.tensor_type.shape.dim
-        )
-        for value in found.graph.value_info
-        if value.type.tensor_type.HasField("shape")
-    }
 
 
 def built(source: Source, device: Backend) -> Any:

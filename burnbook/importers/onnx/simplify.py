@@ -10,7 +10,7 @@ with, so all of them can still be learned.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
@@ -18,11 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.importers.onnx.graph import CONTROL, Fact, Graph, Node, fact_of_array
+from burnbook.importers.onnx.graph import (
+    CONTROL,
+    Fact,
+    Graph,
+    Node,
+    fact_of_array,
+    names_taken,
+)
 from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.values import as_array, lowered
 
 MOST = 1024  # elements of a result that is larger than all that it is made of
+COPIES = 1 << 26  # bytes of weights that may be held twice, in a small file
 LARGEST = 10**9  # an end of a slice that means the end
 
 #: Broadcasting operators, of which constants are computed.
@@ -59,7 +67,8 @@ def simplify(graph: Graph) -> None:
     """Work out what constants and sizes say, in a graph and in the graphs inside."""
     names = {n for _, node in graph.walk() for n in node.outputs}
     names |= {n for owner, _ in graph.walk() for n in (*owner.inputs, *owner.constants)}
-    _Folder(names).graph(graph, _Known())
+    whole = sum(a.nbytes for a in graph.constants.values())
+    _Folder(names, max(COPIES, whole)).graph(graph, _Known())
     keep_used(graph)
 
 
@@ -78,8 +87,9 @@ class _Known:
 
 
 class _Folder:
-    def __init__(self, names: set[str]):
+    def __init__(self, names: set[str], room: int):
         self.names = names
+        self.room = room  # bytes that copies of weights may still take
 
     def graph(self, graph: Graph, outside: _Known) -> None:
         known = _Known(
@@ -95,6 +105,8 @@ class _Folder:
         while waiting:
             node = waiting.popleft()
             node.inputs = [aliases.get(n, n) for n in node.inputs]
+            if self.is_own_weight(node, graph, known):
+                continue
             if not node.domain and _is_nothing(node, graph, known):
                 aliases[node.outputs[0]] = node.inputs[0]
                 self.learn_alias(node, graph, known)
@@ -104,7 +116,7 @@ class _Folder:
             branch = self.branch(node, known)
             if branch is not None:
                 rename(branch, aliases)
-                uses.update(_uses_of(branch.nodes))
+                uses.update(names_taken(branch.nodes))
                 waiting.extendleft(reversed(self.inlined(branch, node, graph)))
                 known.constants |= branch.constants
                 known.learned |= branch.trainable
@@ -128,6 +140,25 @@ class _Folder:
             if isinstance(inner, Graph):
                 rename(inner, aliases)
                 self.graph(inner, replace(known, sizes=known.sizes and node.op == "If"))
+
+    def is_own_weight(self, node: Node, graph: Graph, known: _Known) -> bool:
+        """Whether an Identity makes a weight of its own, and is left out now.
+
+        Why: exporters write equal weights once, and with Identity say that they were
+        several; one that is tied they give to its users by the same name.
+        """
+        name = node.inputs[0] if node.inputs else ""
+        if node.op != "Identity" or node.domain or name not in known.learned:
+            return False
+        array, made = known.constants[name], node.outputs[0]
+        if not _is_weight(array) or array.nbytes > self.room or made in graph.outputs:
+            return False
+        self.room -= array.nbytes
+        graph.constants[made] = known.constants[made] = array.copy()
+        graph.facts[made] = fact_of_array(array)
+        graph.trainable.add(made)
+        known.learned.add(made)
+        return True
 
     def learn_alias(self, node: Node, graph: Graph, known: _Known) -> None:
         """What is known of a value holds for its other name."""
@@ -263,24 +294,14 @@ def keep_used(graph: Graph) -> None:
         for inner in node.attributes.values():
             if isinstance(inner, Graph):
                 keep_used(inner)
-        used.update(_uses_of([node]))
+        used.update(names_taken([node]))
         kept.append(node)
     graph.nodes = kept[::-1]
 
 
 def uses_of_graph(graph: Graph) -> Counter[str]:
     """How often each value is taken, inside as well."""
-    return _uses_of(graph.nodes) + Counter(graph.outputs)
-
-
-def _uses_of(nodes: Iterable[Node]) -> Counter[str]:
-    found = Counter[str]()
-    for node in nodes:
-        found.update(n for n in node.inputs if n)
-        for inner in node.attributes.values():
-            if isinstance(inner, Graph):
-                found += uses_of_graph(inner)
-    return found
+    return Counter(names_taken(graph.nodes) + graph.outputs)
 
 
 def _is_weight(array: Any) -> bool:

@@ -42,8 +42,10 @@ from burnbook.importers.onnx.operators.sequences import AsItIs
 from burnbook.importers.onnx.scopes import base_of, keys_of
 from burnbook.importers.onnx.structure import Group, structure_of
 from burnbook.importers.onnx.tensors import PACKED, packed
+from burnbook.importers.onnx.ties import ties, transposed
 from burnbook.importers.onnx.values import DTYPES
 from burnbook.module import Module
+from burnbook.module.tree import spelled
 
 Lines = tuple[int, int]
 SHORT = 16  # elements of a constant that stands where it is used
@@ -182,6 +184,21 @@ class Part:
                 found += [id(array) for array in member.values.values()]
         return tuple(found)
 
+    def learned(self, around: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+        """Weights and layers by their paths, with the values of each."""
+        for member in self.members:
+            at = f"{around}.{spelled(member.name)}".strip(".")
+            if isinstance(member, Field):
+                if member.form == "weight":
+                    yield at, member.values
+                continue
+            for number, entry in enumerate(member.entries):
+                inner = f"{at}.{number}" if member.is_list else at
+                if isinstance(entry.held, Part):
+                    yield from entry.held.learned(inner)
+                else:
+                    yield inner, entry.held.values
+
     def fields(self) -> Iterator[Field]:
         """All constants and layers, those of parts as well."""
         for member in self.members:
@@ -268,6 +285,7 @@ class _Writer:
     def write(self) -> Source:
         root = _Class(self, self.tree).part()
         root.name = "Model"
+        self.tie(root)
         text = [self.head()]
         starts: dict[str, int] = {}
         for name, part in self.drawn.items():
@@ -297,6 +315,36 @@ class _Writer:
         for label, a, b in found:
             lines.setdefault(label, []).append((a + first, b + first))
         return Source(short, root, lines)
+
+    @staticmethod
+    def tie(root: Part) -> None:
+        """Have what is one weight of the file be one parameter of the model."""
+        layers = list(root.learned())
+        tied, turned = ties(layers), transposed(layers)
+        if not tied and not turned:
+            return
+        begin = root.lines.index("        return cls(")
+        end = root.lines.index("        )", begin)
+        extra = [
+            f"        # {b} is {a}, transposed: trained on, they part."
+            for a, b in turned
+        ]
+        if tied:
+            root.lines[begin] = "        model = cls("
+            extra += ["        # What the file has once is one parameter:"]
+            extra += ["        return ops.tied(", "            model,"]
+            for paths in tied:
+                line = f"            {paths!r},".replace("'", '"')
+                if len(line) > WIDTH:
+                    rows = [f'                "{path}",' for path in paths]
+                    extra += ["            (", *rows, "            ),"]
+                else:
+                    extra += [line]
+            extra += ["        )"]
+            root.lines[end + 1 : end + 1] = extra
+        else:
+            root.lines[begin:begin] = extra
+        root.places = [(n, a + len(extra), b + len(extra)) for n, a, b in root.places]
 
     @staticmethod
     def start(text: list[str], name: str, doc: str) -> None:

@@ -17,6 +17,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from burnbook.core.errors import ArgumentError
@@ -174,7 +175,9 @@ def fusion(pattern: str, when: Condition | None = None) -> Callable[[Forward], F
         unknown = [n for n in names if n.removesuffix(".backward") not in OPS]
         if unknown:
             what = f"there is no op {unknown[0]!r}"
-            raise ArgumentError("fusion", what, [("pattern", pattern)])
+            near = get_close_matches(unknown[0], OPS, 1)
+            cure = repr(near[0]) if near else "burnbook.core.op.OPS has their names"
+            raise ArgumentError("fusion", what, [("pattern", pattern)], cure)
         links.append((frozenset(names), word.endswith("?")))
     if not links or links[0][1]:
         what = "a pattern begins with an op that is always there"

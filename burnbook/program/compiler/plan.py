@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,7 @@ class Plan:
         self.arrays = self._placed_arrays(memory, starts, trial)
         self.bounds = {i: self._bound(what.steps[i], self.arrays) for i in bounds}
         self.calls: list[Callable[[], Any]] = []
+        self.steps_of: list[list[int]] = []  # of each of these calls
         self._join_calls()
         for old, new in what.updates:
             if self.roots.get(new) is not old:
@@ -123,12 +125,7 @@ class Plan:
         numbers: Mapping[str, float] | None = None,
     ) -> list[Any]:
         """The outputs for these arrays, each in memory of its own."""
-        for place, array in zip(self._ins, inputs, strict=True):
-            place[...] = array
-        if self.what.keys:
-            self.given.keys.update(zip(self.what.keys, keys, strict=True))
-        if numbers is not None:
-            self.given.numbers = numbers
+        self._take(inputs, keys, numbers)
         before = set_errstate(no_errors)
         try:
             for call in self.calls:
@@ -149,6 +146,39 @@ class Plan:
             is_idle = is_ours and self._bound(step, arrays).how == "op"
             found += chain if is_idle else (step,)
         return found
+
+    def times(
+        self,
+        inputs: Sequence[Any],
+        keys: Iterable[Any] = (),
+        numbers: Mapping[str, float] | None = None,
+    ) -> list[float]:
+        """The same run, watched: the seconds of each of its calls."""
+        self._take(inputs, keys, numbers)
+        found: list[float] = []
+        before = set_errstate(no_errors)
+        try:
+            for call in self.calls:
+                began = perf_counter()
+                call()
+                found.append(perf_counter() - began)
+        finally:
+            reset_errstate(before)
+        return found
+
+    def _take(
+        self,
+        inputs: Sequence[Any],
+        keys: Iterable[Any],
+        numbers: Mapping[str, float] | None,
+    ) -> None:
+        """Put what a run brings along where its calls look for it."""
+        for place, array in zip(self._ins, inputs, strict=True):
+            place[...] = array
+        if self.what.keys:
+            self.given.keys.update(zip(self.what.keys, keys, strict=True))
+        if numbers is not None:
+            self.given.numbers = numbers
 
     def _trial_arrays(self) -> Arrays:
         """An array for each value, all apart; views are views of these.
@@ -366,24 +396,31 @@ class Plan:
 
     def _join_calls(self) -> None:
         """The calls of all regions; steps that can be taken together are one."""
-        waiting: list[Bound] = []
+        waiting: list[int] = []
 
         def join() -> None:
-            if len(waiting) > 1 and waiting[0].together is not None:
-                self.calls.append(waiting[0].together(tuple(waiting)))
+            bounds = [self.bounds[i] for i in waiting]
+            if len(bounds) > 1 and bounds[0].together is not None:
+                self.calls.append(bounds[0].together(bounds))
+                self.steps_of.append(list(waiting))
             else:
-                self.calls.extend(bound.run for bound in waiting)
+                self.calls.extend(bound.run for bound in bounds)
+                self.steps_of.extend([i] for i in waiting)
             waiting.clear()
 
         for region in self.regions:
-            bounds = [self.bounds[i] for i in region.numbers]
-            if bounds[0].together is None or len(bounds) > 1:
+            numbers = region.numbers
+            together = self.bounds[numbers[0]].together
+            if together is None or len(numbers) > 1:
                 join()
-                self.calls += self._calls_of(region)
+                made = self._calls_of(region)
+                self.calls += made
+                whole = len(made) == 1
+                self.steps_of += [numbers] if whole else [[i] for i in numbers]
                 continue
-            if waiting and waiting[0].together is not bounds[0].together:
+            if waiting and self.bounds[waiting[0]].together is not together:
                 join()
-            waiting += bounds
+            waiting += numbers
         join()
 
     def _calls_of(self, region: Region) -> list[Callable[[], Any]]:
@@ -401,7 +438,9 @@ class Plan:
             call = partial(threads.run, work, (), region.count, 1)
         before = [bound.before for bound in bounds if bound.before is not None]
         after = [bound.after for bound in bounds if bound.after is not None]
-        return [*before, call, *after]
+        return [
+            partial(_in_a_row, (*before, call, *after)) if before or after else call
+        ]
 
     def _touched(self, region: Region) -> int:
         """The most bytes that two steps of a region touch."""
@@ -444,6 +483,11 @@ class Plan:
             size = math.prod(root.shape_at(self.n)) * root.dtype.itemsize
             lives.append(Lifetime(size, start, last[root]))
         return peak(lives)
+
+
+def _in_a_row(calls: Sequence[Callable[[], Any]]) -> None:
+    for call in calls:
+        call()
 
 
 def _in_stretches(array: Any, root: Any) -> bool:

@@ -169,22 +169,6 @@ def test_what_is_no_regular_file_is_not_read(tmp_path):
         load(tmp_path / "none.onnx", Numpy())
 
 
-def test_sizes_below_zero_do_not_end_the_process():
-    """ONNX's own inference ends it, where a Slice meets one."""
-    nodes = [
-        helper.make_node("Slice", ["x", "a", "b"], ["s"]),
-        helper.make_node("Relu", ["s"], ["y"]),
-    ]
-    made = model(nodes, held=[("a", [0]), ("b", [1])])
-    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
-    assert load(made, Numpy())
-    assert made.graph.input[0].type.tensor_type.shape.dim[0].dim_value == -1
-    tensor = onnx.TensorProto(name="w", data_type=FLOAT, dims=[-1, 3])
-    made.graph.initializer.append(tensor)
-    with pytest.raises(BurnbookError, match=r"has the shape \[-1, 3\]"):
-        load(made, Numpy())
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_an_epsilon_that_is_no_number_is_written_as_python_has_it(value):
     made = graphs()[0]

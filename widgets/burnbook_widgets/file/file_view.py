@@ -530,7 +530,8 @@ class FileView(View):
     def _summary(self) -> str:
         count = len(self.file)
         parts = [f"{count:,} tensor{'' if count == 1 else 's'}"]
-        parts.append(f"{self.file.num_elements:,} elements")
+        elements = self.file.num_elements
+        parts.append(f"{elements:,} element{'' if elements == 1 else 's'}")
         parts.append(size_text(int(self._sizes.sum())))
         if self.graph is not None:
             nodes = len(self.graph.file.nodes)
@@ -558,6 +559,7 @@ class FileView(View):
                 "summary": self._summary(),
                 "facts": [list(fact) for fact in self.file_facts()],
                 "showing": self._showing,
+                "empty": not self._names,
             }
             self._send_rows()
             self.panel.place = self._place_of(self._selected)
@@ -590,8 +592,27 @@ class FileView(View):
             "version": self._version,
             "total": len(self._rows),
             "first": first,
-            "rows": self.rows(first),
+            "rows": self._with_parents(first, self.rows(first)),
         }
+
+    def _with_parents(
+        self, first: int, lines: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Rows with the places of the groups that they lie in; −1 for the outermost."""
+        around: list[tuple[int, int]] = []  # levels and places, the innermost last
+        wanted = self._rows[first].level if lines else 1
+        for at in range(first - 1, -1, -1):
+            if wanted == 1:
+                break
+            if self._rows[at].level < wanted:
+                wanted = self._rows[at].level
+                around.insert(0, (wanted, at))
+        for at, line in enumerate(lines, first):
+            while around and around[-1][0] >= line["level"]:
+                around.pop()
+            line["parent"] = around[-1][1] if around else -1
+            around.append((line["level"], at))
+        return lines
 
     def _tensor(self) -> dict[str, Any]:
         """Facts and histogram of the selected tensor, for the page."""

@@ -7,6 +7,7 @@
 // group}. Messages are used, as they pass while a cell awaits.
 
 const ROW = 24; // pixels
+const [LEAST, ROWS] = [4, 16]; // rows that are in sight
 const TALLEST = 8_000_000; // of what a browser scrolls through without losing its place
 const FILE_COLUMNS = ["tensor", "shape", "type", "size"];
 let fileViews = 0;
@@ -70,6 +71,10 @@ function render({ model, el }) {
   // A view is made before it is on the page: then there is nothing yet to measure.
   const sizes = new ResizeObserver(() => {
     drawRows(view);
+    if (!view.listSeen && view.list.clientHeight) {
+      view.listSeen = true;
+      if (view.place >= 0) goTo(view, view.place);
+    }
     if (!view.seenOnce && view.floor.clientHeight) {
       view.seenOnce = true;
       showScene();
@@ -108,7 +113,7 @@ function makeTree(view, pane) {
   const list = make("div", "bb-file-list", table, { role: "tree", tabindex: "0", "aria-label": "tensors of the file" });
   const rows = make("div", "bb-file-rows", list, { role: "presentation" });
   view.tensor = make("div", "bb-file-tensor", room, { role: "group", "aria-label": "the selected tensor" });
-  Object.assign(view, { list, rows });
+  Object.assign(view, { list, rows, names, most: 0 });
   list.addEventListener("scroll", () => drawRows(view));
   list.addEventListener("keydown", (event) => pressRow(view, event));
   // Only marked, as a row that is drawn anew between press and release loses its click.
@@ -156,6 +161,11 @@ function drawRows(view) {
   const { model, list, rows } = view;
   const { total = 0, first = 0, rows: lines = [], version = 0 } = model.get("window");
   rows.style.height = `${total * pace(total)}px`;
+  // As high as its rows, and never lower than it was: what stands below would jump.
+  view.most = Math.max(view.most, total);
+  list.style.height = `${ROW * Math.min(Math.max(view.most, LEAST), ROWS)}px`;
+  // The names of the columns leave as much room for a scroll bar as the list does.
+  view.names.style.paddingRight = `${8 + list.offsetWidth - list.clientWidth - 1}px`;
   view.at = inside(view.at, Math.max(total, 1));
   const shown = Math.ceil((list.clientHeight || 10 * ROW) / ROW) + 2;
   const seen = Math.max(0, Math.floor(firstSeen(view, total)));
@@ -168,7 +178,7 @@ function drawRows(view) {
     const line = lines[at - first];
     drawRow(view, at, line, at === chosen).style.top = `${at * ROW + shift}px`;
   }
-  if (!total) make("div", "bb-file-none", rows, { role: "treeitem" }, "nothing is found");
+  if (!total) make("div", "bb-file-none", rows, { role: "treeitem" }, model.get("head").empty ? "the file holds no tensors" : "nothing is found");
   markActive(view);
 }
 
@@ -233,9 +243,7 @@ function pressRow(view, event) {
   const { total = 0, first = 0, rows: lines = [] } = view.model.get("window");
   const line = lines[view.at - first] ?? {};
   const page = Math.max(1, Math.floor(view.list.clientHeight / ROW) - 1);
-  const parent = () => {
-    for (let at = view.at - 1; at >= first; at--) if (lines[at - first]?.level < line.level) return goTo(view, at);
-  };
+  const parent = () => line.parent >= 0 && goTo(view, line.parent);
   const act = {
     ArrowDown: () => goTo(view, view.at + 1),
     ArrowUp: () => goTo(view, view.at - 1),
@@ -260,7 +268,8 @@ function drawTensor(view) {
   const { facts = [], trouble = "", bars, ends, every } = view.model.get("tensor");
   view.tensor.replaceChildren();
   if (!facts.length) {
-    make("div", "bb-file-soft", view.tensor).textContent = "Select a tensor: only then is it read.";
+    const { empty } = view.model.get("head");
+    make("div", "bb-file-soft", view.tensor).textContent = empty ? "" : "Select a tensor: only then is it read.";
     return;
   }
   drawPairs(make("div", "bb-file-facts", view.tensor), facts);

@@ -35,6 +35,7 @@ from burnbook.importers.onnx.operators.constants import (
     of_type as of_type,
     scalar as scalar,
     tensor as tensor,
+    tied as tied,
     to_tensors as to_tensors,
     weight as weight,
     whole as whole,

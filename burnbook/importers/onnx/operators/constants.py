@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,10 +26,12 @@ from burnbook.importers.onnx.values import (
 )
 from burnbook.module import Module, Param
 from burnbook.module.param import ParamId
+from burnbook.module.tree import rebuild
 from burnbook.nn import Embedding, Gru, Lstm, LstmState
 from burnbook.tensor import Tensor
 from burnbook.tensor.precision import sibling
 
+M = TypeVar("M", bound=Module)
 NARROW = ("i8", "i16", "u8", "u16")
 
 
@@ -49,6 +51,13 @@ def whole(shape: Sequence[int], device: Backend, dtype: str = "int64") -> Param:
         device = sibling(device, int=dtype_name(np.dtype(dtype)))
     zeros = Tensor.zeros(list(shape), device, Int)
     return Param(ParamId.new(), zeros, require_grad=False, kind=Int)
+
+
+def tied(module: M, *paths: Sequence[str]) -> M:
+    """The module in which the parameters of each list of paths are one."""
+    held = dict(module.named_params())
+    one = {held[path]: held[first] for first, *more in paths for path in more}
+    return rebuild(module, lambda param: one.get(param, param), lambda tensor: tensor)
 
 
 def _param(shape: Sequence[int], device: Backend, learns: bool) -> Param:

@@ -1,0 +1,96 @@
+"""From a program to one module of JavaScript.
+
+    to_javascript(model, "net.js", x)      x: an example; its first dim is the batch
+
+The file holds the functions that the model needs (kernels.js), its weights, and this:
+
+    import { Model } from "./net.js";
+    const model = await Model.load();
+    const { linear } = model.forward({ x: new Float32Array(784) });
+
+It runs in browsers and in Node, and needs nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burnbook.core.files import PathLike
+from burnbook.exporters.javascript.writer import reserved, text_of
+from burnbook.exporters.lowering import files, lowered, problems
+from burnbook.exporters.lowering.files import Precision, Weights
+from burnbook.program.capture import Batch
+
+
+@dataclass(frozen=True)
+class JavaScriptFile:
+    """A file that was written: where, and how large it is.
+
+    weights: bytes of its weights, in the file as base64, or beside it in `<name>.bin`.
+    inputs, outputs: their names.
+    """
+
+    path: Path
+    weights: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def to_javascript(
+    model: Any,
+    path: PathLike,
+    *examples: Any,
+    weights: Weights = "embedded",
+    precision: Precision = "f32",
+    batch: Batch = 0,
+) -> JavaScriptFile:
+    """Write a model as one module of JavaScript, as it infers.
+
+    model: a module, a function of tensors, or a `Program`. examples: tensors that it
+    takes; of a Program none. weights: "embedded" in the file, or "beside" it in
+    `<name>.bin`. precision: of the weights in the file: "f32", "f16" (half the size) or
+    "int8" (a quarter); it computes with float32 all the same. Codes of quantized
+    weights stay codes. batch: the dim of the examples that may have any size, or None.
+
+    `forward` in the file takes flat arrays by the names of the inputs, and gives
+    `{ data, shape }` by the names of the outputs.
+
+    Raises: ArgumentError with all operations that have no form there, and where they
+    stand; GraphError where the model cannot be captured.
+
+    Example:
+        >>> import tempfile
+        >>> from burnbook.backend import Numpy
+        >>> from burnbook.nn import LinearConfig
+        >>> from burnbook.tensor import Tensor
+        >>> model = LinearConfig(3, 2).init(Numpy())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = to_javascript(model, f"{folder}/net.js", Tensor.ones([1, 3]))
+        ...     made.inputs, made.outputs, made.weights
+        (('input',), ('linear',), 32)
+    """
+    files.asked("to_javascript", weights, precision)
+    plan = lowered("to_javascript", model, examples, batch, reserved())
+    target = Path(path)
+    made = files.packed(plan.constants, precision)
+    files.fits("to_javascript", made, weights)
+    files.written(target, text_of(plan, made, weights, target), made, weights)
+    names = tuple(value.name for value, _ in plan.inputs)
+    return JavaScriptFile(
+        target, len(made.data), names, tuple(files.given_names(plan.outputs))
+    )
+
+
+def unsupported(
+    model: Any, *examples: Any, batch: Batch = 0
+) -> list[tuple[str, str, str]]:
+    """What of a model has no form in JavaScript: op, where it stands, and why.
+
+    Example:
+        >>> from burnbook.tensor import Tensor, linalg
+        >>> unsupported(linalg.det, Tensor.ones([2, 2]), batch=None)
+        [('det', '', 'it has no kernel there')]
+    """
+    return problems("to_javascript", model, examples, batch)

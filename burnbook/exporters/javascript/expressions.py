@@ -1,0 +1,118 @@
+"""Ops on one element as expressions of JavaScript."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnbook.exporters.lowering import Line
+from burnbook.exporters.lowering.files import number, size
+from burnbook.program.sizes import Dim
+
+X_SIGMOID = "(0.5 + 0.5 * Math.tanh(0.5 * {x}))"
+SOFT = "(Math.max({x}, 0) + Math.log1p(Math.exp(-Math.abs({x}))))"
+EXPRESSIONS = {
+    "copy": "{x}",
+    "relu": "Math.max({x}, 0)",
+    "sigmoid": X_SIGMOID,
+    "tanh": "Math.tanh({x})",
+    "gelu": "{x} * (0.5 + 0.5 * erf({x} * 0.7071067811865476))",
+    "silu": "{x} * " + X_SIGMOID,
+    "exp": "Math.exp({x})",
+    "log": "Math.log({x})",
+    "log1p": "Math.log1p({x})",
+    "sqrt": "Math.sqrt({x})",
+    "sin": "Math.sin({x})",
+    "cos": "Math.cos({x})",
+    "tan": "Math.tan({x})",
+    "asin": "Math.asin({x})",
+    "acos": "Math.acos({x})",
+    "atan": "Math.atan({x})",
+    "sinh": "Math.sinh({x})",
+    "cosh": "Math.cosh({x})",
+    "asinh": "Math.asinh({x})",
+    "acosh": "Math.acosh({x})",
+    "atanh": "Math.atanh({x})",
+    "atan2": "Math.atan2({x}, {y})",
+    "hypot": "Math.hypot({x}, {y})",
+    "abs": "Math.abs({x})",
+    "neg": "-{x}",
+    "recip": "1 / {x}",
+    "square": "{x} * {x}",
+    "erf": "erf({x})",
+    "floor": "Math.floor({x})",
+    "ceil": "Math.ceil({x})",
+    "trunc": "Math.trunc({x})",
+    "round": "round({x})",
+    "sign": "Number({x} > 0) - Number({x} < 0)",
+    "log_sigmoid": "Math.min({x}, 0) - Math.log1p(Math.exp(-Math.abs({x})))",
+    "mish": "{x} * Math.tanh(" + SOFT + ")",
+    "leaky_relu": "{x} > 0 ? {x} : {x} * {negative_slope}",
+    "elu": "{x} > 0 ? {x} : {alpha} * Math.expm1({x})",
+    "softplus": (
+        "(Math.max({x} * {beta}, 0)"
+        " + Math.log1p(Math.exp(-Math.abs({x} * {beta})))) / {beta}"
+    ),
+    "add": "{x} + {y}",
+    "sub": "{x} - {y}",
+    "mul": "{x} * {y}",
+    "div": "{x} / {y}",
+    "powf": "{x} ** {y}",
+    "remainder": "{x} - {y} * Math.floor({x} / {y})",
+    "fmod": "{x} % {y}",
+    "max_pair": "Math.max({x}, {y})",
+    "min_pair": "Math.min({x}, {y})",
+    "equal": "{x} === {y}",
+    "not_equal": "{x} !== {y}",
+    "greater": "{x} > {y}",
+    "greater_equal": "{x} >= {y}",
+    "lower": "{x} < {y}",
+    "lower_equal": "{x} <= {y}",
+    "bool_and": "{x} && {y}",
+    "bool_or": "{x} || {y}",
+    "bool_xor": "{x} !== {y}",
+    "bool_not": "!{x}",
+    "to_bool": "{x} !== 0",
+    "is_nan": "Number.isNaN({x})",
+    "is_inf": "Math.abs({x}) === Infinity",
+    "is_finite": "Number.isFinite({x})",
+    "bitwise_and": "{x} & {y}",
+    "bitwise_or": "{x} | {y}",
+    "bitwise_xor": "{x} ^ {y}",
+    "bitwise_not": "~{x}",
+    "bitwise_left_shift": "{x} << {y}",
+    "bitwise_right_shift": "{x} >> {y}",
+    "where": "{x} ? {y} : {z}",
+}
+WHOLE = {  # of whole numbers
+    "div": "Math.trunc({x} / {y})",
+    "mul": "Math.imul({x}, {y})",
+    "square": "Math.imul({x}, {x})",
+}
+USES = {"erf": "erf", "gelu": "erf", "round": "round"}  # functions of kernels.js
+
+
+def expression(line: Line, names: list[str]) -> str:
+    """An op on named elements and numbers."""
+    if line.op == "cast":
+        return _cast(line, names[0])
+    text = EXPRESSIONS[line.op]
+    if line.takes == "i32":
+        text = WHOLE.get(line.op, text)
+    given = dict(zip("xyz", names, strict=False))
+    return text.format(**given, **{k: literal(v) for k, v in line.attrs.items()})
+
+
+def literal(value: Any) -> str:
+    """A number inside of an expression, in brackets where it is below zero."""
+    if isinstance(value, Dim):
+        return f"({size(value)})"
+    text = number(value)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _cast(line: Line, name: str) -> str:
+    if line.takes == "bool" and line.gives != "bool":
+        return f"Number({name})"
+    if line.gives == "bool":
+        return f"{name} !== 0"
+    return f"Math.trunc({name})" if line.gives == "i32" else name

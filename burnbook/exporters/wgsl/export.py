@@ -1,0 +1,151 @@
+"""From a program to compute kernels in WGSL, and a driver that runs them on WebGPU.
+
+    made = to_wgsl(model, "model.js", x)      x: an example; its first dim is the batch
+    made.kernels["conv2d"]                    the text of a kernel
+    made.run(x)                               here, where the package wgpu is
+
+The file is one module of JavaScript with the kernels, the weights, and a class:
+
+    import { Model } from "./model.js";
+    const model = await Model.load();
+    const { linear } = await model.forward({ x: new Float32Array(784) });
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from burnbook.core.errors import ArgumentError
+from burnbook.core.files import PathLike
+from burnbook.exporters.lowering import Plan, files, lowered, problems
+from burnbook.exporters.lowering.files import Precision, Weights
+from burnbook.exporters.wgsl.device import Runner
+from burnbook.exporters.wgsl.page import text_of
+from burnbook.exporters.wgsl.writer import Kernels, kernels_of
+from burnbook.program.capture import Batch
+from burnbook.program.sizes import Dim
+
+
+@dataclass(frozen=True)
+class WgslFile:
+    """A file that was written: where, how large its weights are, and its kernels.
+
+    kernels: the text of each by name. steps: their names, in the order in which they
+    run.
+    """
+
+    path: Path
+    weights: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kernels: dict[str, str]
+    steps: tuple[str, ...]
+    _plan: Plan = field(repr=False)
+    _kernels: Kernels = field(repr=False)
+    _runner: list[Runner] = field(default_factory=list[Runner], init=False, repr=False)
+
+    def run(self, *inputs: Any) -> tuple[np.ndarray, ...]:
+        """What the kernels give for inputs, run by the package wgpu.
+
+        inputs: arrays or tensors of the shapes that the program takes, of any batch.
+        """
+        arrays = [np.asarray(one) for one in inputs]
+        n = _batch_size(self._plan, arrays)
+        if not self._runner:
+            self._runner.append(Runner(self._plan, self._kernels))
+        return tuple(self._runner[0].run(arrays, n))
+
+
+def to_wgsl(
+    model: Any,
+    path: PathLike,
+    *examples: Any,
+    weights: Weights = "embedded",
+    precision: Precision = "f32",
+    batch: Batch = 0,
+) -> WgslFile:
+    """Write a model as kernels of WGSL in one module of JavaScript, as it infers.
+
+    model: a module, a function of tensors, or a `Program`. examples: tensors that it
+    takes; of a Program none. weights: "embedded" in the file, or "beside" it in
+    `<name>.bin`. precision: of the weights in the file: "f32", "f16" or "int8"; kernels
+    compute with f32. batch: the dim of the examples that may have any size, or None.
+
+    Ops that go through elements one by one are fused to one kernel; all memory is
+    planned here, so that a run in the browser only binds and dispatches. Kernels
+    cannot raise: an index beyond a table reads its last row.
+
+    Raises: ArgumentError with all operations that have no kernel, and where they stand;
+    GraphError where the model cannot be captured.
+
+    Example:
+        >>> import tempfile
+        >>> from burnbook.backend import Numpy
+        >>> from burnbook.nn import LinearConfig
+        >>> from burnbook.tensor import Tensor
+        >>> layer = LinearConfig(3, 2).init(Numpy())
+        >>> def model(x):
+        ...     return layer.forward(x).relu() * 2.0
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     to_wgsl(model, f"{folder}/model.js", Tensor.ones([1, 3])).steps
+        ('linear', 'relu_mul')
+    """
+    files.asked("to_wgsl", weights, precision)
+    plan = lowered("to_wgsl", model, examples, batch)
+    kernels = kernels_of(plan)
+    target = Path(path)
+    made = files.packed(plan.constants, precision)
+    files.fits("to_wgsl", made, weights)
+    text = text_of(plan, kernels, made, weights, target)
+    files.written(target, text, made, weights)
+    return WgslFile(
+        target,
+        len(made.data),
+        tuple(value.name for value, _ in plan.inputs),
+        tuple(files.given_names(plan.outputs)),
+        dict(kernels.texts),
+        tuple(one.kernel for one in kernels.dispatches),
+        plan,
+        kernels,
+    )
+
+
+def unsupported(
+    model: Any, *examples: Any, batch: Batch = 0
+) -> list[tuple[str, str, str]]:
+    """What of a model has no kernel: op, where it stands, and why.
+
+    Example:
+        >>> from burnbook.tensor import Tensor, linalg
+        >>> unsupported(linalg.det, Tensor.ones([2, 2]), batch=None)
+        [('det', '', 'it has no kernel there')]
+    """
+    return problems("to_wgsl", model, examples, batch)
+
+
+def _batch_size(plan: Plan, arrays: list[np.ndarray]) -> int:
+    """The n of arrays; other shapes are refused."""
+    if len(arrays) != len(plan.inputs):
+        what = f"it takes {len(plan.inputs)} inputs, and {len(arrays)} came"
+        raise ArgumentError(plan.name, what)
+    found: set[int] = set()
+    for (value, _), array in zip(plan.inputs, arrays, strict=True):
+        sizes = zip(value.shape, array.shape, strict=False)
+        fits = len(value.shape) == array.ndim
+        for wanted, size in sizes:
+            n = wanted.batch_of(size) if isinstance(wanted, Dim) else None
+            fits = fits and (
+                n is not None if isinstance(wanted, Dim) else wanted == size
+            )
+            found |= {n} if n is not None else set()
+        if not fits:
+            facts = [(value.name, str(list(array.shape))), ("made for", str(value))]
+            raise ArgumentError(plan.name, f"{value.name} has another shape", facts)
+    if len(found) > 1:
+        facts = [("batch sizes", ", ".join(map(str, sorted(found))))]
+        raise ArgumentError(plan.name, "the inputs are of different batches", facts)
+    return next(iter(found), 1)

@@ -1,0 +1,119 @@
+// Functions that kernels call; those that one needs are copied into it.
+
+var<workgroup> lanes: array<f32, WORKGROUP>;
+
+// The sum of a number of each thread: halves of the threads add in turn.
+fn sum_of_lanes(lane: u32, value: f32) -> f32 {
+  lanes[lane] = value;
+  workgroupBarrier();
+  for (var half = WORKGROUP / 2u; half > 0u; half /= 2u) {
+    if (lane < half) { lanes[lane] += lanes[lane + half]; }
+    workgroupBarrier();
+  }
+  let found = lanes[0];
+  workgroupBarrier();
+  return found;
+}
+
+// The largest number of all threads.
+fn largest_of_lanes(lane: u32, value: f32) -> f32 {
+  lanes[lane] = value;
+  workgroupBarrier();
+  for (var half = WORKGROUP / 2u; half > 0u; half /= 2u) {
+    if (lane < half) { lanes[lane] = max(lanes[lane], lanes[lane + half]); }
+    workgroupBarrier();
+  }
+  let found = lanes[0];
+  workgroupBarrier();
+  return found;
+}
+
+// ∞, which no literal may be.
+fn infinity() -> f32 {
+  var bits = 0x7f800000u;
+  return bitcast<f32>(bits);
+}
+
+// NaN, which no literal may be either.
+fn not_a_number() -> f32 {
+  var bits = 0x7fc00000u;
+  return bitcast<f32>(bits);
+}
+
+// Whether x is NaN, from its bits: a compiler may take x != x for false.
+fn is_nan(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+}
+
+// Whether x is ∞ or −∞.
+fn is_inf(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u;
+}
+
+// tanh x, which not every driver survives for a large x.
+fn squashed(x: f32) -> f32 {
+  return tanh(clamp(x, -15.0, 15.0));
+}
+
+// 1 / (1 + e⁻ˣ), without overflow.
+fn sigmoid(x: f32) -> f32 {
+  return 0.5 + 0.5 * squashed(0.5 * x);
+}
+
+// The angle whose sine is x, to more digits than some drivers have for asin.
+fn arcsine(x: f32) -> f32 {
+  return atan2(x, sqrt((1.0 - x) * (1.0 + x)));
+}
+
+// ln(1 + x), exact near 0.
+fn log1p(x: f32) -> f32 {
+  let y = 1.0 + x;
+  if (y == 1.0) { return x; }
+  return log(y) * (x / (y - 1.0));
+}
+
+// ln(1 + eˣ), without overflow.
+fn softplus(x: f32) -> f32 {
+  return max(x, 0.0) + log1p(exp(-abs(x)));
+}
+
+// The error function, to 1.2e-7 of 1 − erf x: a fit by Chebyshev polynomials.
+fn erf(x: f32) -> f32 {
+  let t = 1.0 / (1.0 + 0.5 * abs(x));
+  var power = 0.17087277;
+  power = power * t - 0.82215223;
+  power = power * t + 1.48851587;
+  power = power * t - 1.13520398;
+  power = power * t + 0.27886807;
+  power = power * t - 0.18628806;
+  power = power * t + 0.09678418;
+  power = power * t + 0.37409196;
+  power = power * t + 1.00002368;
+  power = power * t - 1.26551223;
+  let rest = t * exp(power - x * x);
+  return select(rest - 1.0, 1.0 - rest, x >= 0.0);
+}
+
+// xʸ; below zero where y is a whole number.
+fn power(x: f32, y: f32) -> f32 {
+  if (y == 0.0) { return 1.0; }
+  let size = pow(abs(x), y);
+  if (x >= 0.0) { return size; }
+  if (floor(y) != y) { return not_a_number(); }
+  return select(size, -size, abs(y) % 2.0 == 1.0);
+}
+
+// xʸ of whole numbers.
+fn whole_power(x: i32, y: i32) -> i32 {
+  var found = 1;
+  for (var i = 0; i < y; i++) { found *= x; }
+  return found;
+}
+
+// A whole number that is ordered as x is, NaN last.
+fn order_of(x: f32) -> i32 {
+  if (is_nan(x)) { return 2147483647; }
+  if (x == 0.0) { return 0; }
+  let bits = bitcast<i32>(x);
+  return select(bits, bits ^ 0x7fffffff, bits < 0);
+}

@@ -1,0 +1,17 @@
+// The places of elements in order: each thread counts who comes before its element.
+// x [outer, COUNT, INNER]
+@compute @workgroup_size(WORKGROUP)
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
+  let place = id.x + id.y * groups.x * WORKGROUP;
+  if (place >= TOTAL) { return; }
+  let i = place / INNER % COUNT;
+  let start = place / (INNER * COUNT) * COUNT * INNER + place % INNER;
+  var rank = 0u;
+  for (var j = 0u; j < COUNT; j++) {
+    let other = order_of(x[start + j * INNER]);
+    let own = order_of(x[place]);
+    let before = select((other < own), (other > own), DESCENDING);
+    if (before || (other == own && j < i)) { rank++; }
+  }
+  out[start + rank * INNER] = i32(i);
+}

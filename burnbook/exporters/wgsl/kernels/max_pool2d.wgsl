@@ -1,0 +1,20 @@
+// The largest number of every window. x [planes, HEIGHT, WIDTH]
+@compute @workgroup_size(WORKGROUP)
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
+  let place = id.x + id.y * groups.x * WORKGROUP;
+  if (place >= TOTAL) { return; }
+  let j = place % OUT_WIDTH;
+  let i = place / OUT_WIDTH % OUT_HEIGHT;
+  let plane = place / (OUT_WIDTH * OUT_HEIGHT);
+  var most = -infinity();
+  for (var k = 0u; k < KERNEL_HEIGHT; k++) {
+    let row = i * STRIDE_HEIGHT + k * DILATION_HEIGHT - PADDING_HEIGHT;
+    for (var m = 0u; m < KERNEL_WIDTH; m++) {
+      let column = j * STRIDE_WIDTH + m * DILATION_WIDTH - PADDING_WIDTH;
+      if (row < HEIGHT && column < WIDTH) {
+        most = max(most, x[(plane * HEIGHT + row) * WIDTH + column]);
+      }
+    }
+  }
+  out[place] = most;
+}

@@ -1,0 +1,17 @@
+// Length √COUNT for every row, then gamma: a workgroup for each row. x [ROWS, COUNT]
+@compute @workgroup_size(WORKGROUP)
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let row = group.x + group.y * groups.x;
+  if (row >= ROWS) { return; }
+  let start = row * COUNT;
+  var squares = 0.0;
+  for (var i = lane; i < COUNT; i += WORKGROUP) { squares += x[start + i] * x[start + i]; }
+  let scale = 1.0 / sqrt(sum_of_lanes(lane, squares) / f32(COUNT) + EPSILON);
+  for (var i = lane; i < COUNT; i += WORKGROUP) {
+    out[start + i] = x[start + i] * scale * gamma[i];
+  }
+}

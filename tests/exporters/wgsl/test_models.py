@@ -1,0 +1,165 @@
+"""Networks as kernels: what they give, what they are made of, what names may do."""
+
+import re
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.backend import Numpy
+from burnbook.core.errors import ArgumentError
+from burnbook.exporters.wgsl import to_wgsl, unsupported
+from burnbook.exporters.wgsl.writer import MOST_GROUPS, spread
+from burnbook.program import capture
+from burnbook.tensor import Tensor, linalg
+from tests.support.gpu_here import needs_gpu
+from tests.support.written_models import MODELS, digits, guide, numbers, taught
+
+DEVICE = Numpy()
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", MODELS)
+def test_a_network_gives_the_same_for_any_batch(name, tmp_path):
+    make, inputs = MODELS[name]
+    model = make().valid()
+    made = to_wgsl(model, tmp_path / "model.js", inputs(3))
+    for n in (1, 4):
+        (found,) = made.run(inputs(n))
+        wanted = np.asarray(model.forward(inputs(n)))
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+@needs_gpu
+def test_100_digits_are_read_as_they_are_here(tmp_path):
+    model = taught()
+    images, _ = digits("test", 100)
+    x = Tensor.from_numpy(images, DEVICE)
+    (found,) = to_wgsl(model, tmp_path / "model.js", x).run(x)
+    wanted = np.asarray(model.forward(x))
+    assert (found.argmax(1) == wanted.argmax(1)).all()
+    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+def test_the_guide_is_seven_kernels_and_its_chains_are_fused(tmp_path):
+    made = to_wgsl(guide(), tmp_path / "model.js", numbers(1, 28, 28))
+    assert made.steps == (
+        *("conv2d", "conv2d_2", "relu", "avg_pool2d"),
+        *("linear", "relu_2", "linear_2"),
+    )
+    text = made.kernels["conv2d"]
+    assert text.startswith("// Slide weight over images")
+    assert "const KERNEL_HEIGHT = 3u;" in text
+    assert "BATCH" not in text, "what is not used is not declared"
+
+    def run(x):
+        return ((x * 2.0).exp() + 1.0).log().tanh()
+
+    made = to_wgsl(run, tmp_path / "chain.js", Tensor.ones([2, 3]))
+    assert made.steps == ("mul_to_tanh",)
+    assert "if (i >= (batch.n * 3u)) { return; }" in made.kernels["mul_to_tanh"]
+
+
+def test_equal_kernels_are_held_once(tmp_path):
+    def run(x):
+        for _ in range(4):
+            x = nn.LayerNormConfig(8).init(DEVICE).forward(x)
+        return x
+
+    made = to_wgsl(run, tmp_path / "model.js", Tensor.ones([2, 8], DEVICE))
+    assert len(made.steps) == 4
+    assert list(made.kernels) == ["layer_norm"]
+
+
+@needs_gpu
+def test_matrices_larger_than_a_tile_and_no_multiple_of_it(tmp_path):
+    layer = nn.LinearConfig(45, 37).init(DEVICE)
+
+    def run(x, y):
+        return layer.forward(x), x.matmul(y)
+
+    x, y = numbers(50, 45), numbers(45, 19, seed=1)
+    made = to_wgsl(run, tmp_path / "model.js", x, y, batch=None)
+    for one, other in zip(made.run(x, y), run(x, y), strict=True):
+        np.testing.assert_allclose(one, np.asarray(other), 1e-5, 1e-5)
+
+
+@needs_gpu
+def test_lines_longer_than_a_workgroup_are_reduced_and_normalized(tmp_path):
+    def run(x):
+        return (
+            *(x.sum_dim(1), x.max_dim(1), x.argmin(1), x.mean(), x.mean_dim(0)),
+            *(nn.LayerNormConfig(300).init(DEVICE).forward(x), x.cumsum(1)),
+        )
+
+    x = numbers(3, 300)
+    made = to_wgsl(run, tmp_path / "model.js", x, batch=None)
+    for one, other in zip(made.run(x), run(x), strict=True):
+        np.testing.assert_allclose(one, np.asarray(other), 1e-5, 2e-5)
+
+
+@needs_gpu
+def test_numbers_that_no_literal_may_be(tmp_path):
+    low = float("-inf")
+
+    def run(x):
+        hidden = x.mask_fill(x.greater_elem(0.0), low)
+        return hidden, hidden.is_inf(), x * 3.4e38, x * 1e-38, (x - x) / (x - x)
+
+    x = Tensor.from_floats([1.0, -2.0], DEVICE)
+    made = to_wgsl(run, tmp_path / "model.js", x, batch=None)
+    with np.errstate(all="ignore"):
+        wanted = run(x)
+    for one, other in zip(made.run(x), wanted, strict=True):
+        np.testing.assert_allclose(one, np.asarray(other), 1e-5)
+
+
+def test_so_many_workgroups_that_one_dim_holds_too_few():
+    for count in (0, 1, MOST_GROUPS, MOST_GROUPS + 1, 10_000_019):
+        across, down, _ = spread(count)
+        assert across * down >= count
+        assert max(across, down) <= MOST_GROUPS
+        assert across * down - count < max(down, 2)
+
+
+@needs_gpu
+def test_more_elements_than_one_dim_of_workgroups_holds(tmp_path):
+    count = 64 * MOST_GROUPS + 100
+    x = np.zeros((count,), np.float32)
+    x[-1] = 1.0
+    made = to_wgsl(lambda x: x + 1.0, tmp_path / "model.js", numbers(5), batch=0)
+    (found,) = made.run(x)
+    assert found[-1] == 2.0
+    assert (found[:-1] == 1.0).all()
+
+
+def test_names_never_become_code(tmp_path):
+    program = capture(lambda x: x + 1.0, Tensor.ones([2]), batch=None)
+    name = "*/ `${alert(1)}` \n </script> \u2028"
+    object.__setattr__(program.inputs[0], "name", name)
+    object.__setattr__(program, "name", name)
+    made = to_wgsl(program, tmp_path / "model.js")
+    text = made.path.read_text()
+    assert "</script>" not in text
+    assert "${alert" not in re.sub(r'"[^"\n]*"', "", text)
+    assert all("alert" not in kernel for kernel in made.kernels.values())
+
+
+def test_other_shapes_and_batches_are_refused(tmp_path):
+    def run(x, y):
+        return x + y
+
+    made = to_wgsl(run, tmp_path / "model.js", numbers(2, 3), numbers(2, 3))
+    with pytest.raises(ArgumentError, match="y has another shape"):
+        made.run(np.zeros((2, 3)), np.zeros((2, 4)))
+    with pytest.raises(ArgumentError, match="of different batches"):
+        made.run(np.zeros((2, 3)), np.zeros((3, 3)))
+    with pytest.raises(ArgumentError, match="it takes 2 inputs, and 1 came"):
+        made.run(np.zeros((2, 3)))
+
+
+def test_all_that_has_no_kernel_is_said_at_once(tmp_path):
+    with pytest.raises(ArgumentError, match="1 operation has no form"):
+        to_wgsl(linalg.inv, tmp_path / "model.js", numbers(3, 3), batch=None)
+    found = unsupported(linalg.inv, numbers(3, 3), batch=None)
+    assert found == [("inverse", "", "it has no kernel there")]
