@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from burnbook.backend.base import Backend
+from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError
 from burnbook.program.compiler.compiled_program import listing
@@ -147,6 +148,9 @@ class CompiledTraining:
         array = self.program.backend.xp.array
         self._held = {v: array(state.values[v.name], order="C") for v in inputs}
         self._numbers = dict(state.numbers)
+        held = {value.name for value in inputs}
+        rest = {name: v for name, v in state.values.items() if name not in held}
+        self._state = TrainingState(rest, self._numbers)
 
     def _plan_of(self, arrays: list[Any]) -> Plan | GraphPlan:
         """The plan for a batch of these shapes."""
@@ -175,6 +179,7 @@ class CompiledTraining:
             )
             while len(self._plans) >= MOST_PLANS:
                 self._plans.pop(next(iter(self._plans)))
+            buffers.trim()
             found = plan_of(what, n, program.backend)
             self._plans[shapes] = found
         return found

@@ -1,6 +1,7 @@
 """Compiled programs: equal to the program, whatever is asked of them, and when."""
 
 import threading
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -237,9 +238,21 @@ def test_what_a_view_shows_lives_as_long_as_the_view():
 
 def test_explain_says_what_is_fused_and_what_memory_is_planned():
     text = capture(guide(PLAIN), drawn(2, 28, 28, device=PLAIN)).compile().explain(2)
-    assert "conv2d → relu → adaptive_avg_pool2d [2, 16, 8, 8]" in text
+    assert "linear → relu [2, 32]" in text
     assert "reshape [2, 1, 28, 28]  view" in text
     assert text.splitlines()[-1].startswith("memory: ")
+
+
+def test_steps_of_a_chain_that_no_kernel_serves_run_by_themselves():
+    text = capture(guide(PLAIN), drawn(2, 28, 28, device=PLAIN)).compile().explain(2)
+    assert "conv2d [2, 16, 24, 24]" in text
+    assert "relu [2, 16, 24, 24]  in place" in text
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="kernels need numba")
+def test_a_chain_that_a_kernel_serves_is_one_step():
+    text = capture(guide(), drawn(2, 28, 28)).compile().explain(2)
+    assert "conv2d → relu → adaptive_avg_pool2d [2, 16, 8, 8]" in text
 
 
 def test_a_decorated_device_runs_the_plan_of_the_plain_one_below():
@@ -334,15 +347,17 @@ def test_a_profile_sets_every_call_beside_its_steps():
     found = program.compile().profile(x, rounds=2)
     assert [(call.what, call.ops) for call in found.calls] == [
         ("conv2d", 1),
-        ("conv2d → relu → adaptive_avg_pool2d", 3),
+        ("conv2d", 1),
+        ("relu", 1),
+        ("adaptive_avg_pool2d", 1),
         ("linear → relu", 2),
         ("linear", 1),
         ("views, and steps that left", 2),
     ]
     assert sum(call.ops for call in found.calls) == len(program.steps)
     assert all(call.one_by_one > 0 for call in found.calls)
-    assert [call.planned > 0 for call in found.calls] == [True] * 4 + [False]
-    assert found.calls[1].shape == (4, 16, 8, 8)
+    assert [call.planned > 0 for call in found.calls] == [True] * 6 + [False]
+    assert found.calls[3].shape == (4, 16, 8, 8)
     assert found.planned > sum(call.planned for call in found.calls) > 0
 
 

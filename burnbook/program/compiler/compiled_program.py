@@ -10,7 +10,12 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import kind_of
 from burnbook.core.errors import ArgumentError, BackendError
 from burnbook.core.formulas import Formula
-from burnbook.program.compiler import kernels as kernels, patterns as patterns
+from burnbook.program.compiler import (
+    gradients as gradients,
+    kernels as kernels,
+    patterns as patterns,
+    training_kernels as training_kernels,
+)
 from burnbook.program.compiler.fusion import RULES, FusedOp, FusionRule
 from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
 from burnbook.program.compiler.passes import Lowered, Source, lower

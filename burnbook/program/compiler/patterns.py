@@ -4,6 +4,7 @@ Each function is plain array code and the definition; a backend's own kernels co
 the same in one pass (kernels.py).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from burnbook.core.op import OPS
@@ -81,3 +82,63 @@ def linear_block(
 ) -> Any:
     """A linear layer and an activation."""
     return OPS[chain[1]](xp, OPS["linear"](xp, x, weight, bias))
+
+
+@fusion("dropout relu")
+def dropped_block(xp: Any, x: Any, *, prob: float, key: Any) -> Any:
+    """Dropout and relu."""
+    return OPS["relu"](xp, OPS["dropout"](xp, x, prob=prob, key=key))
+
+
+@fusion("relu.backward dropout.backward")
+def dropped_slopes(
+    xp: Any, g: Any, y: Any, *, prob: float, key: Any, needs: Any, **others: Any
+) -> Any:
+    """The gradient of dropout and relu, which gave y."""
+    (g,) = gradient("relu")(xp, g, y, needs=needs)
+    return OPS["dropout"](xp, g, prob=prob, key=key)
+
+
+def _shared_evenly(steps: tuple[Step, ...]) -> bool:
+    """Whether a pool at the beginning has windows that lie side by side."""
+    first = steps[0]
+    before, after = first.out.shape[2:], first.inputs[0].shape[2:]
+    if not all(type(size) is int for size in (*before, *after)):
+        return False
+    name = first.op.name.removesuffix(".backward")
+    return window_of(name, attrs_of(first), before, after) is not None
+
+
+@fusion(
+    "adaptive_avg_pool2d.backward|avg_pool2d.backward relu.backward dropout.backward?",
+    when=_shared_evenly,
+)
+def pooled_slopes(
+    xp: Any,
+    g: Any,
+    x_shape: Any,
+    y: Any,
+    *,
+    chain: tuple[str, ...],
+    prob: float = 0.0,
+    key: Any = None,
+    needs: Any,
+    **others: Any,
+) -> Any:
+    """The gradient of an average pool, relu and perhaps dropout before it.
+
+    y: what relu gave. others: the attributes of the pool, and what else was asked for.
+    """
+    pool = chain[0].removesuffix(".backward")
+    attrs = {name: others[name] for name in OPS[pool].attrs}
+    (g,) = gradient(pool)(xp, g, x_shape, needs=needs, **attrs)
+    (g,) = gradient("relu")(xp, g, y, needs=needs)
+    return OPS["dropout"](xp, g, prob=prob, key=key) if len(chain) > 2 else g
+
+
+def gradient(name: str) -> Callable[..., tuple[Any, ...]]:
+    """The plain code of the gradients of an op."""
+    backward = OPS[name].backward
+    if backward is None:
+        raise AssertionError(f"{name} has no gradients")
+    return backward.forward

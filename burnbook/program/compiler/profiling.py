@@ -13,7 +13,7 @@ from burnbook.backend.base import AnyOp, Attrs, Backend, Decorator, Value as Raw
 from burnbook.module.profiling import time_text
 from burnbook.module.summaries import size_text
 from burnbook.program.compiler.fusion import FusedOp
-from burnbook.program.compiler.plan import Plan, Region
+from burnbook.program.compiler.plan import Plan
 from burnbook.program.values import Step, Value
 from burnbook.text.table import ShownAsTable, TextTable
 
@@ -154,30 +154,26 @@ def _rows(
     left = set(range(len(steps)))
     rows: list[CallProfile] = []
     rest = list(taken)
-    for region in plan.regions:
-        for numbers in _calls_of(region):
-            found = [plan.what.steps[i] for i in numbers]
-            origins = [o for step in found for o in _origins(step, steps, maker)]
-            left -= {*origins}
-            how = "in turns" if len(numbers) > 1 else plan.bounds[numbers[0]].how
-            rows.append(
-                CallProfile(
-                    ", ".join(map(_text, found)),
-                    tuple(found[-1].out.shape_at(plan.n)),
-                    how,
-                    len(origins),
-                    sum(times[o] for o in origins),
-                    rest.pop(0),
-                )
+    for numbers in plan.steps_of:
+        found = [plan.what.steps[i] for i in numbers]
+        origins = [o for step in found for o in _origins(step, steps, maker)]
+        left -= {*origins}
+        how = plan.bounds[numbers[0]].how
+        if len(numbers) > 1 and plan.bounds[numbers[0]].together is None:
+            how = "in turns"
+        rows.append(
+            CallProfile(
+                ", ".join(map(_text, found)),
+                tuple(found[-1].out.shape_at(plan.n)),
+                how,
+                len(origins),
+                sum(times[o] for o in origins),
+                rest.pop(0),
             )
+        )
     if rest:  # what the next run reads is copied to its place
         rows.append(CallProfile(UPDATES, (), "copy", 0, 0.0, sum(rest)))
     return rows, sorted(left)
-
-
-def _calls_of(region: Region) -> list[list[int]]:
-    """The steps of each call that a region is."""
-    return [region.numbers] if region.in_turns else [[i] for i in region.numbers]
 
 
 def _origins(step: Step, steps: Sequence[Step], maker: dict[Value, int]) -> list[int]:
