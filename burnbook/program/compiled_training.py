@@ -61,7 +61,7 @@ class CompiledTraining:
     def step(
         self,
         lr: float,
-        *batch: Any,
+        *batch: object,
         keys: Iterable[tuple[int, int]] | None = None,
     ) -> Any:
         """One step with a learning rate: gives what the captured function gave.
@@ -103,12 +103,12 @@ class CompiledTraining:
         }
         return TrainingState(values, dict(self._numbers))
 
-    def explain(self, *batch: Any) -> str:
+    def explain(self, *batch: object) -> str:
         """What runs for a batch of this size: fused steps, by what, and memory."""
         other, arrays = self._trial(batch)
         return listing(self.program.name, other._plan_of(arrays))
 
-    def profile(self, lr: float, *batch: Any, rounds: int = 5) -> ProgramProfile:
+    def profile(self, lr: float, *batch: object, rounds: int = 5) -> ProgramProfile:
         """How long each call of a step takes, and the steps of the program one by one.
 
         It works on a copy of the state, which stays as it is.
@@ -131,7 +131,7 @@ class CompiledTraining:
             *(lambda: plan.times(arrays, keys, numbers), rounds),
         )
 
-    def _trial(self, batch: Any) -> "tuple[CompiledTraining, list[Any]]":
+    def _trial(self, batch: tuple[Any, ...]) -> "tuple[CompiledTraining, list[Any]]":
         """The same step with a copy of the state, and the arrays of a batch."""
         program, state = self.program, self.state
         given = [] if program.takes is None else program.takes(batch, {})

@@ -181,7 +181,7 @@ def put_in_place(places: Sequence[Any], found: Sequence[Any]) -> None:
         np.copyto(place, array, casting="unsafe")
 
 
-def _same(place: Any, array: Any) -> bool:
+def _same(place: np.ndarray, array: np.ndarray) -> bool:
     """Whether an array is what stands in a place."""
     if place is array:
         return True

@@ -7,6 +7,7 @@ the same in one pass (kernels.py).
 from collections.abc import Callable
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import OPS
 from burnbook.program.compiler.fusion import attrs_of, fusion
 from burnbook.program.values import Step
@@ -49,10 +50,10 @@ def window_of(
 
 @fusion(f"conv2d {'|'.join(ACTIVATIONS)}? {'|'.join(POOLS)}?", when=_side_by_side)
 def conv_block(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
     *,
     chain: tuple[str, ...],
     stride: Any,
@@ -78,21 +79,33 @@ def pool_attrs(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 @fusion(f"linear {'|'.join((*ACTIVATIONS, 'tanh'))}")
 def linear_block(
-    xp: Any, x: Any, weight: Any, bias: Any = None, *, chain: tuple[str, ...]
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    *,
+    chain: tuple[str, ...],
 ) -> Any:
     """A linear layer and an activation."""
     return OPS[chain[1]](xp, OPS["linear"](xp, x, weight, bias))
 
 
 @fusion("dropout relu")
-def dropped_block(xp: Any, x: Any, *, prob: float, key: Any) -> Any:
+def dropped_block(xp: ArrayNamespace, x: Array, *, prob: float, key: Any) -> Any:
     """Dropout and relu."""
     return OPS["relu"](xp, OPS["dropout"](xp, x, prob=prob, key=key))
 
 
 @fusion("relu.backward dropout.backward")
 def dropped_slopes(
-    xp: Any, g: Any, y: Any, *, prob: float, key: Any, needs: Any, **others: Any
+    xp: ArrayNamespace,
+    g: Array,
+    y: Array,
+    *,
+    prob: float,
+    key: Any,
+    needs: Any,
+    **others: Any,
 ) -> Any:
     """The gradient of dropout and relu, which gave y."""
     (g,) = gradient("relu")(xp, g, y, needs=needs)
@@ -114,10 +127,10 @@ def _shared_evenly(steps: tuple[Step, ...]) -> bool:
     when=_shared_evenly,
 )
 def pooled_slopes(
-    xp: Any,
-    g: Any,
+    xp: ArrayNamespace,
+    g: Array,
     x_shape: Any,
-    y: Any,
+    y: Array,
     *,
     chain: tuple[str, ...],
     prob: float = 0.0,
