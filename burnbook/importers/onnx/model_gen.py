@@ -13,9 +13,11 @@ from burnbook import record as recorders
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, ConfigError
 from burnbook.core.files import atomic_write
+from burnbook.importers.onnx.layers import Layer
 from burnbook.importers.onnx.load import class_of, known, record_of
 from burnbook.importers.onnx.report import report_of
 from burnbook.importers.onnx.source import Loading, settings_for, write
+from burnbook.record.tree import short
 
 
 class RecordType(Enum):
@@ -130,7 +132,7 @@ class ModelGen:
         with atomic_write(target) as file:
             file.write(text.encode())
         if self.developing:
-            told = str(report_of(model)) + "\n" + _listing(model)
+            told = f"{report_of(model, title, as_written=False)}\n{_listing(model)}"
             with atomic_write(folder / f"{path.stem}.graph.txt") as file:
                 file.write(told.encode())
         return target
@@ -146,5 +148,10 @@ def _listing(model: Any) -> str:
     lines = []
     for _, node in model.graph.walk():
         given, made = ", ".join(node.inputs), ", ".join(node.outputs)
+        layer = node.attributes.get("layer")
+        if isinstance(layer, Layer):
+            of = ", ".join(map(short, layer.labels))
+            lines.append(f"nn.{node.op} of {of}: {given} -> {made}")
+            continue
         lines.append(f"{node.op}-{node.version} {node.name!r}: {given} -> {made}")
     return "\n".join(lines) + "\n"
