@@ -106,7 +106,8 @@ class OnnxReport:
         lines.append(f"  {self.weights} constants with {self.numbers:,} elements")
         total, kinds = sum(self.operators.values()), len(self.operators)
         nodes = "1 node" if total == 1 else f"{total} nodes"
-        mixed = "operators and layers" if self.layers else f"operator{'s' * (kinds != 1)}"
+        mixed = "operators and layers" if self.layers else "operators"
+        mixed = "operator" if kinds == 1 else mixed
         lines.append(f"  {nodes} of {kinds} {mixed}:")
         shown = sorted(self.operators.items(), key=lambda row: (-row[1], row[0]))
         lines += [f"    {count:6} {op}" for op, count in shown]

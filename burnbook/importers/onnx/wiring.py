@@ -26,7 +26,9 @@ def faults_of(graph: Graph) -> list[Fault]:
     return [*found, *_faults(graph, Counter(), {})]
 
 
-def _faults(graph: Graph, seen: Counter[str], later: dict[str, Node]) -> Iterator[Fault]:
+def _faults(
+    graph: Graph, seen: Counter[str], later: dict[str, Node]
+) -> Iterator[Fault]:
     """The faults of one graph.
 
     seen: the values that are known where it stands. later: those of the graphs around
