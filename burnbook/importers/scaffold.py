@@ -450,11 +450,12 @@ def _word(name: str) -> str:
 def _field_name(name: str, taken: Collection[str] = ()) -> str:
     """A field for a part of a record, which none of those before it has."""
     made = _word(name)
-    made = made if made[:1].isidentifier() and made[:2] != "__" else f"part_{made}"
+    is_plain = made[:1].isidentifier() and made[:2] != "__"
+    made = made if is_plain else f"part_{made}" if made else "part"
     is_used = keyword.iskeyword(made) or hasattr(Module, made) or made in HIDING
     made = word = f"{made}_" if is_used else made
     count = 1
-    while made in taken or made == "part_":
+    while made in taken:
         count += 1
         made = f"{word.rstrip('_')}_{count}"
     return made
