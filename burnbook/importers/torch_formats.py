@@ -29,6 +29,7 @@ from burnbook.record.foreign import guess
 from burnbook.record.tree import Trouble, short
 
 Format = Literal["zip", "legacy", "tar", "pickle"]
+END, MOST_END = b"PK\x05\x06", 1 << 17  # of an archive, and where it stands
 MAGIC = 0x1950A86A20F9469CFC6C
 UNPACKED = 64  # how many times its size a compressed pickle may have
 SHORT = 1 << 18  # bytes of a member that is unpacked as a whole
@@ -70,6 +71,9 @@ def open_file(data: memoryview, nested: bool = False) -> FileContent:
             return _from_tar(data)
         return _from_pickles(data, nested)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as cause:
+        if bytes(data[:4]) == b"PK\x03\x04" and END not in bytes(data[-MOST_END:]):
+            what = "the file is cut off: the end of its archive is missing"
+            raise Trouble(what, found=f"{len(data):,} bytes") from None
         raise Trouble(f"the archive is damaged: {zlib_text(cause)}") from None
     except (NotImplementedError, RuntimeError) as cause:  # of zipfile: a password
         raise Trouble(f"the archive cannot be read: {short(cause)}") from None

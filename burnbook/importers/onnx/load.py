@@ -31,6 +31,7 @@ from burnbook.importers.onnx.source import Field, Part, Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
 from burnbook.module.param import ParamId, ParamRecord
+from burnbook.record.foreign import FROM_TORCH, guess
 from burnbook.tensor import TensorData
 
 _numbers = count(1)
@@ -190,17 +191,25 @@ def parsed(data: bytes, title: str) -> Any:
     try:
         proto.ParseFromString(data)
     except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
-        what = f"{title} is no ONNX file, or damaged"
-        raise RecordError("onnx", what) from None
-    return with_graph(proto, title)
+        raise _other(data, title, f"{title} is no ONNX file, or damaged") from None
+    return with_graph(proto, title, data)
 
 
-def with_graph(proto: Any, title: str) -> Any:
-    """An onnx.ModelProto that has a graph."""
+def with_graph(proto: Any, title: str, data: bytes = b"") -> Any:
+    """An onnx.ModelProto that has a graph. data: what it was made of."""
     if not proto.HasField("graph"):
-        what = f"{title} has no graph, so it is no model"
-        raise RecordError("onnx", what, cure=WHOLE)
+        raise _other(data, title, f"{title} has no graph, so it is no model")
     return proto
+
+
+def _other(data: bytes, title: str, what: str) -> RecordError:
+    """What is wrong with a file; if it is one of another format, which."""
+    kind, cure = guess(data[:64]) if data else ("", "")
+    if not kind and data[257:262] == b"ustar":
+        kind, cure = "a tar archive, perhaps of PyTorch", FROM_TORCH
+    if not kind or kind == "an ONNX model":
+        return RecordError("onnx", what, cure=WHOLE)
+    return RecordError("onnx", f"{title} is {kind}, no ONNX model", cure=cure)
 
 
 def built(source: Source, device: Backend) -> Any:
