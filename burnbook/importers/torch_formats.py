@@ -231,11 +231,9 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
     state = Unpacking()
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
-        members.setdefault(member.filename, member)
-    roots = [n for n in members if n == "data.pkl" or n.endswith("/data.pkl")]
-    if not roots:
-        raise Trouble(*_no_root(members))
-    path = min(roots, key=lambda name: (name.count("/"), len(name)))
+        if members.setdefault(member.filename, member) is not member:
+            raise Trouble(f"the archive has {short(member.filename)} twice")
+    path = _pickle_of(members)
     root = path.removesuffix("data.pkl")
     scripted = root + SCRIPT_MARK in members
 
@@ -293,6 +291,19 @@ def _check_spans(spans: list[tuple[int, int, str]]) -> None:
         if start < end:
             raise Trouble(f"{short(name)} lies over another member of the archive")
         end = max(end, stop)
+
+
+def _pickle_of(members: dict[str, zipfile.ZipInfo]) -> str:
+    """The pickle of an archive: the one that lies nearest to its root."""
+    found = [n for n in members if n == "data.pkl" or n.endswith("/data.pkl")]
+    if not found:
+        raise Trouble(*_no_root(members))
+    depth = min(name.count("/") for name in found)
+    nearest = [name for name in found if name.count("/") == depth]
+    if len(nearest) > 1:
+        shown = ", ".join(map(short, nearest[:4]))
+        raise Trouble("several files of PyTorch are in the archive", found=shown)
+    return nearest[0]
 
 
 def _no_root(

@@ -317,7 +317,8 @@ class _Reader:
         self, body: Any, call: Node, opsets: Mapping[str, int], graph: Graph, depth: int
     ) -> Iterator[Node]:
         if len(call.scope) > MOST_DEPTH:
-            raise RecordError("onnx", f"functions call each other: {call.op}")
+            what = f"functions call functions {MOST_DEPTH} deep: {call.op}"
+            raise RecordError("onnx", what, [("at most", str(MOST_DEPTH))])
         self.fresh[body.name] += 1
         prefix = f"{body.name}_{self.fresh[body.name]}"
         scope = (*call.scope, prefix)
