@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import linecache
-import sys
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from inspect import signature
+from inspect import currentframe, signature
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -215,7 +214,7 @@ def told_of(value: Value) -> str:
 
 def _line() -> list[Fact]:
     """The line of the imported module's source that called the operator."""
-    frame = sys._getframe(1)
+    frame = currentframe()
     while frame and frame.f_globals.get("__name__", "").startswith("burnbook."):
         frame = frame.f_back
     if frame is None:
