@@ -16,7 +16,11 @@ def add_commands(commands: Subcommands) -> None:
     made = command(commands, "import-pytorch", run_pytorch, about, example)
     made.add_argument("file", type=Path, help="a file that torch.save has written")
     made.add_argument(
-        "-o", "--output", type=Path, metavar="OUT", help="the record to write: OUT.mpk"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="OUT",
+        help="the record to write; its ending says the format, .mpk where it has none",
     )
     made.add_argument(
         "--top-level-key", metavar="KEY", help="read only what is under this key"
@@ -89,13 +93,15 @@ def run_pytorch(options: argparse.Namespace) -> int:
     if options.check or options.output is None:
         return 0 if report.fits else 1
     settings = PRECISIONS[options.precision]
-    kind = type(recorder_for(options.output, f"write {options.output}"))
+    target = options.output
+    target = target if target.suffix else target.with_name(f"{target.name}.mpk")
+    kind = type(recorder_for(target, f"write {target}"))
     args = LoadArgs(options.file, rules, key)
     recorder = PyTorchFileRecorder(settings)
     record = recorder.load(args)
     if module is not None:
         record = module.load_record(record).into_record()
-    path = kind(settings).record(record, options.output)
+    path = kind(settings).record(record, target)
     say(f"wrote {path}, {path.stat().st_size:,} bytes")
     return 0
 

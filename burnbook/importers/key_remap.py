@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, RecordError
+from burnbook.record.tree import short
 
 Rule = tuple[str, str]
 MOST_LISTS = 50_000  # whose numbers close their gaps
@@ -170,6 +171,33 @@ class KeyRemapper:
         for rule in self._compiled:
             key = rule(key)
         return key
+
+    def all_renamed(self, keys: Iterable[str], where: str) -> dict[str, str]:
+        """The new name of each key; where: what an error starts with.
+
+        Why an error: if two tensors had one name, one of them would be lost.
+
+        Raises:
+            RecordError: two keys get one name.
+        """
+        named: dict[str, str] = {}
+        olds: dict[str, str] = {}
+        twice: dict[str, list[str]] = {}
+        for old in keys:
+            named[old] = new = self.renamed(old)
+            if olds.setdefault(new, old) != old:
+                twice.setdefault(new, [olds[new]]).append(old)
+        if not twice:
+            return named
+        rows = [(short(new), _several(held)) for new, held in twice.items()]
+        what = "the rules for names give several tensors one name"
+        cure = "rules that keep the names apart, as $1 does with what a group matched"
+        raise RecordError(where, what, rows, cure)
+
+
+def _several(names: list[str]) -> str:
+    shown = " and ".join(map(short, names[:4]))
+    return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _rule(pattern: str, replacement: str) -> Callable[[str], str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from burnbook.backend.base import Backend
-from burnbook.core.errors import RecordError
+from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.core.files import PathLike, printable
 from burnbook.importers.adapter import Adapter, PyTorchToBurnAdapter
 from burnbook.importers.apply_result import ApplyResult
@@ -75,6 +75,21 @@ class LoadArgs:
     def new(cls, file: PathLike) -> Self:
         """The arguments for a file, without rules."""
         return cls(file)
+
+    @classmethod
+    def of(cls, given: PathLike | Self) -> Self:
+        """The arguments for a path; arguments stay as they are.
+
+        Raises:
+            ArgumentError: it is neither, such as the arguments for another format.
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, (str, os.PathLike)):
+            return cls(given)
+        what = f"{type(given).__module__}.{type(given).__name__} is no path"
+        cure = f"a path, or LoadArgs of {cls.__module__}"
+        raise ArgumentError("load", what, cure=cure)
 
     def with_key_remap(self, pattern: str, replacement: str) -> Self:
         """With one more rule: each key is what all rules in their order make of it.
@@ -250,14 +265,15 @@ class PyTorchFileRecorder(FileRecorder):
                 has no such key, or it holds more than tensors and plain data; with
                 `module`, also that the module misses something.
         """
-        args = path if isinstance(path, LoadArgs) else LoadArgs(path)
+        args = LoadArgs.of(path)
         reader = PytorchReader(args.file, args.top_level_key)
         remapper = KeyRemapper(args.key_remap)
-        rows = sorted((remapper.renamed(name), name) for name in reader)
         if args.debug:
+            rows = sorted((remapper.renamed(name), name) for name in reader)
             sys.stdout.write(debug_text(rows, reader.arrays))
-        arrays = {remapper.renamed(name): reader[name] for name in reader}
         where = f"load {printable(args.file)}"
+        named = remapper.all_renamed(reader, where)
+        arrays = {new: reader[old] for old, new in named.items()}
         record = PyTorchRecord(arrays, self.settings, device, where)
         if module is None:
             return record

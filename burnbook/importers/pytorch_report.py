@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
-from burnbook.core.files import PathLike
+from burnbook.core.files import PathLike, printable
 from burnbook.importers.apply_result import MEANT, ApplyResult
 from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
@@ -101,7 +101,8 @@ def inspect_file(
     """
     remapper = KeyRemapper.from_patterns(remap)
     reader = PytorchReader(path, top_level_key)
-    arrays = {remapper.renamed(name): reader[name] for name in reader}
+    named = remapper.all_renamed(reader, f"read {printable(path)}")
+    arrays = {new: reader[old] for old, new in named.items()}
     name, result = str(path).replace("\\", "/").rpartition("/")[2], None
     if module is not None:
         store = PytorchStore.from_file(path).remap(remapper)

@@ -12,6 +12,7 @@ shards likewise (`burnbook.record.safetensors_files`).
 from __future__ import annotations
 
 import enum
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from burnbook.backend.base import Backend
-from burnbook.core.errors import ConfigError, RecordError
+from burnbook.core.errors import ArgumentError, ConfigError, RecordError
 from burnbook.core.files import PathLike, atomic_write, printable
 from burnbook.core.versions import VERSION
 from burnbook.importers.adapter import Adapter, IdentityAdapter
@@ -250,6 +251,21 @@ class LoadArgs:
         """The arguments for a file, without rules."""
         return cls(file)
 
+    @classmethod
+    def of(cls, given: PathLike | Self) -> Self:
+        """The arguments for a path; arguments stay as they are.
+
+        Raises:
+            ArgumentError: it is neither, such as the arguments for another format.
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, (str, os.PathLike)):
+            return cls(given)
+        what = f"{type(given).__module__}.{type(given).__name__} is no path"
+        cure = f"a path, or LoadArgs of {cls.__module__}"
+        raise ArgumentError("load", what, cure=cure)
+
     def with_key_remap(self, pattern: str, replacement: str) -> Self:
         """With one more rule: each key is what all rules in their order make of it.
 
@@ -300,15 +316,16 @@ class SafetensorsFileRecorder(PyTorchFileRecorder):
             RecordError: there is no such file, it is damaged or of another format;
                 with `module`, also that the module misses something.
         """
-        args = path if isinstance(path, LoadArgs) else LoadArgs(path)
+        args = LoadArgs.of(path)
         remapper = KeyRemapper(args.key_remap)
         with SafetensorsFile(args.file) as file:
             found = {name: _lazy(file, name) for name in file}
             if args.debug:
                 rows = sorted((remapper.renamed(name), name) for name in found)
                 sys.stdout.write(debug_text(rows, found))
-            arrays = {remapper.renamed(name): array for name, array in found.items()}
             where = f"load {printable(args.file)}"
+            named = remapper.all_renamed(found, where)
+            arrays = {new: found[old] for old, new in named.items()}
             is_own = args.adapter_type is AdapterType.NoAdapter
             kind = _OwnRecord if is_own else PyTorchRecord
             record = kind(arrays, self.settings, device, where)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterator
+import unicodedata
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,15 @@ from burnbook.core.errors import RecordError
 from burnbook.core.files import PathLike, printable
 from burnbook.module import Module
 from burnbook.module.param import ParamRecord
+from burnbook.module.tree import spelled
 from burnbook.record.binary import SealedRecord
 from burnbook.record.inspection import recorder_for
+from burnbook.record.tree import short
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.qfloat import QFloat
 
 WIDTH = 88
+LONGEST = 200  # letters of a name
 HINTS = {  # what a part without numbers is likely to be, by its name
     "dropout": "nn.Dropout",
     "leaky": "nn.LeakyRelu",
@@ -84,6 +88,7 @@ class Class:
     name: str
     parts: dict[str, Found]
     constants: list[str] = field(default_factory=list)
+    theirs: dict[str, str] = field(default_factory=dict)  # names no field can have
 
     @property
     def signature(self) -> tuple[tuple[str, str], ...]:
@@ -158,7 +163,7 @@ class Scaffold:
         ]
         used = list(_imports("\n".join([text, *load]), kind))
         head = [
-            f'"""A module for the record {printable(file)}.',
+            f'"""A module for the record {_in_docstring(file)}.',
             "",
             "Layers and sizes are those that its names and shapes tell; a comment says",
             "what they leave open. `forward` is for you to write.",
@@ -192,7 +197,8 @@ class Scaffold:
                 return self._several([node.get(str(i)) for i in range(count)], name)
         if len(node) == 1:
             ((variant, held),) = node.items()
-            if variant[:1].isupper() and isinstance(held, dict):
+            is_name = variant[:1].isupper() and variant.isidentifier()
+            if is_name and isinstance(held, dict):
                 return self._variant(variant, held)
         known = self.own(node, _type_name(name))
         config = _config_of(known[0], known[1])
@@ -250,14 +256,23 @@ class Scaffold:
             if part is None:
                 made.constants.append(key)
             else:
-                made.parts[_field_name(key)] = part
+                field_name = _field_name(key, made.parts)
+                made.parts[field_name] = part
+                if spelled(field_name) != spelled(key):
+                    made.theirs[field_name] = key
         for known in self.classes:
             if known.parts and known.signature == made.signature:
                 return known, made
         taken, count = {one.name for one in self.classes}, 1
         if name != self.name:
             taken.add(self.name)
-        while made.name in taken or made.name in RESERVED:
+        taken |= {f"{one}Config" for one in taken}
+        while (
+            made.name in taken
+            or f"{made.name}Config" in taken
+            or made.name in RESERVED
+            or keyword.iskeyword(made.name)
+        ):
             count += 1
             made.name = f"{name}{count}"
         self.classes.append(made)
@@ -277,12 +292,14 @@ class Scaffold:
         yield ""
         for name, part in one.parts.items():
             yield from _comment(part.open, 1)
+            if name in one.theirs:
+                yield from _comment(f"in the record: {short(one.theirs[name])!r}", 1)
             yield f"    {name}: {part.annotation}"
         if one.constants:
             yield from _comment(WITHOUT_NUMBERS, 1)
         for name in one.constants:
             hint = next((v for k, v in HINTS.items() if k in name.lower()), None)
-            yield f"    # {name}" + (f": perhaps {hint}" if hint else "")
+            yield f"    # {short(name)}" + (f": perhaps {hint}" if hint else "")
         yield ""
         yield ""
         yield f"class {one.name}Config(Config):"
@@ -408,20 +425,46 @@ def _imports(text: str, recorder: str) -> Iterator[str]:
 
 
 RESERVED = {"Module", "Param", "Tensor", "Config", "Backend", "Annotated"}
-HIDING = {*RESERVED, "nn", "tuple", "list", "device"}  # a class needs these names
+HIDING = {
+    *RESERVED,
+    "nn",
+    "tuple",
+    "list",
+    "device",
+    "init",
+    "self",
+}  # a class needs these names
 
 
-def _field_name(name: str) -> str:
-    made = re.sub(r"\W", "_", name)
-    made = f"part_{made}" if made[:1].isdigit() else made
-    taken = keyword.iskeyword(made) or hasattr(Module, made) or made in HIDING
-    return f"{made}_" if taken else made
+def _in_docstring(name: str) -> str:
+    """A name that ends no text and escapes nothing."""
+    return re.sub(r'["\\]', "_", printable(name))
+
+
+def _word(name: str) -> str:
+    """The letters, digits and underscores of a name, as Python reads them."""
+    plain = unicodedata.normalize("NFKC", name[:LONGEST])
+    return "".join(c if f"a{c}".isidentifier() else "_" for c in plain)
+
+
+def _field_name(name: str, taken: Collection[str] = ()) -> str:
+    """A field for a part of a record, which none of those before it has."""
+    made = _word(name)
+    is_plain = made[:1].isidentifier() and made[:2] != "__"
+    made = made if is_plain else f"part_{made}" if made else "part"
+    is_used = keyword.iskeyword(made) or hasattr(Module, made) or made in HIDING
+    made = word = f"{made}_" if is_used else made
+    count = 1
+    while made in taken:
+        count += 1
+        made = f"{word.rstrip('_')}_{count}"
+    return made
 
 
 def _type_name(name: str) -> str:
-    parts = re.sub(r"\W", "_", name).split("_")
+    parts = _word(name).split("_")
     made = "".join(part[:1].upper() + part[1:] for part in parts)
-    return made if made[:1].isalpha() else f"Part{made}"
+    return made if made[:1].isidentifier() else f"Part{made}"
 
 
 # Tensors of a record

@@ -142,11 +142,13 @@ class ModuleStore(ABC):
     def arrays(self) -> dict[str, LazyArray]:
         """All arrays under their remapped names, sorted.
 
-        Where two names become one, the later in the file stays.
+        Raises:
+            RecordError: the file cannot be read, or two of its names become one.
         """
         if self._named is None:
-            renamed = self._remapper.renamed
-            rows = {renamed(name): array for name, array in self.read_arrays().items()}
+            held = self.read_arrays()
+            named = self._remapper.all_renamed(held, f"load {self.source}")
+            rows = {named[old]: array for old, array in held.items()}
             self._named = {name: rows[name] for name in sorted(rows)}
         return self._named
 

@@ -29,6 +29,7 @@ from burnbook.record.foreign import guess
 from burnbook.record.tree import Trouble, short
 
 Format = Literal["zip", "legacy", "tar", "pickle"]
+END, MOST_END = b"PK\x05\x06", 1 << 17  # of an archive, and where it stands
 MAGIC = 0x1950A86A20F9469CFC6C
 UNPACKED = 64  # how many times its size a compressed pickle may have
 SHORT = 1 << 18  # bytes of a member that is unpacked as a whole
@@ -70,6 +71,9 @@ def open_file(data: memoryview, nested: bool = False) -> FileContent:
             return _from_tar(data)
         return _from_pickles(data, nested)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as cause:
+        if bytes(data[:4]) == b"PK\x03\x04" and END not in bytes(data[-MOST_END:]):
+            what = "the file is cut off: the end of its archive is missing"
+            raise Trouble(what, found=f"{len(data):,} bytes") from None
         raise Trouble(f"the archive is damaged: {zlib_text(cause)}") from None
     except (NotImplementedError, RuntimeError) as cause:  # of zipfile: a password
         raise Trouble(f"the archive cannot be read: {short(cause)}") from None
@@ -227,11 +231,9 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
     state = Unpacking()
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
-        members.setdefault(member.filename, member)
-    roots = [n for n in members if n == "data.pkl" or n.endswith("/data.pkl")]
-    if not roots:
-        raise Trouble(*_no_root(members))
-    path = min(roots, key=lambda name: (name.count("/"), len(name)))
+        if members.setdefault(member.filename, member) is not member:
+            raise Trouble(f"the archive has {short(member.filename)} twice")
+    path = _pickle_of(members)
     root = path.removesuffix("data.pkl")
     scripted = root + SCRIPT_MARK in members
 
@@ -289,6 +291,19 @@ def _check_spans(spans: list[tuple[int, int, str]]) -> None:
         if start < end:
             raise Trouble(f"{short(name)} lies over another member of the archive")
         end = max(end, stop)
+
+
+def _pickle_of(members: dict[str, zipfile.ZipInfo]) -> str:
+    """The pickle of an archive: the one that lies nearest to its root."""
+    found = [n for n in members if n == "data.pkl" or n.endswith("/data.pkl")]
+    if not found:
+        raise Trouble(*_no_root(members))
+    depth = min(name.count("/") for name in found)
+    nearest = [name for name in found if name.count("/") == depth]
+    if len(nearest) > 1:
+        shown = ", ".join(map(short, nearest[:4]))
+        raise Trouble("several files of PyTorch are in the archive", found=shown)
+    return nearest[0]
 
 
 def _no_root(

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from burnbook.core.converters import ANYTHING, TypeSpec
-from burnbook.core.errors import RecordError
+from burnbook.core.errors import RecordError, explain, warn_caller
+from burnbook.core.files import printable
 from burnbook.core.tree import Pytree, like
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.releases import Release, changed_since, unwrapped
@@ -126,6 +127,12 @@ def load_record(module: Any, record: object, partial: bool) -> Any:
             )
         where = f"load into {type(module).__name__}"
         raise RecordError(where, what, loading.problems, cure)
+    if loading.left_out:
+        what = "what may be absent is left out, and the file has similar names"
+        cure = getattr(record, "cure", None)
+        warn_caller(
+            explain(f"load into {type(module).__name__}", what, loading.left_out, cure)
+        )
     return made
 
 
@@ -167,7 +174,22 @@ def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
             (path, given.meant(path, unused) if text == NOWHERE and i < MEANT else text)
             for i, (path, text) in enumerate(loading.problems)
         ]
+        if unused and made is not None:
+            left = {path for path, _ in _params(made)}
+            gone = [path for path, _ in _params(module) if path not in left][:MEANT]
+            rows = [(path, _instead(path, given, unused)) for path in gone]
+            loading.left_out = [row for row in rows if row[1]]
     return made, loading
+
+
+def _instead(path: str, given: Any, unused: list[str]) -> str:
+    """What a file may have in place of a parameter; nothing where it has nothing."""
+    meant = given.meant(path, unused)
+    if meant != NOWHERE:
+        return meant
+    around = path.rpartition(".")[0]
+    beside = [name for name in unused if name.rpartition(".")[0] == around]
+    return f"{NOWHERE}, which has {printable(beside[0])} there" if beside else ""
 
 
 TURNED = ", transposed"
@@ -183,6 +205,7 @@ class Loading:
         self.problems: list[tuple[str, str]] = []
         self.loaded: dict[str, None] = {}  # paths, in order
         self.passed: list[str] = []  # parameters for an option that is None here
+        self.left_out: list[tuple[str, str]] = []  # options that may be misnamed
         self.only_params = True
         self.done: dict[Param, Param] = {}  # tied weights stay tied
 

@@ -135,6 +135,8 @@ def padded(
     none. value: what is around it then.
     """
     padding = layer.padding
+    if not isinstance(x, Tensor):  # the op explains it
+        return x, (0,) * padding.rank
     if padding.is_asymmetric:
         fits = x.rank == padding.rank + 2  # else the op explains it
         x = x.pad(padding.pairs(), value) if fits else x

@@ -87,6 +87,9 @@ def header_length(head: bytes, size: int) -> int:
     if len(head) < HEAD or length > size - HEAD:
         found = f"{max(size - HEAD, 0)} bytes"
         raise Trouble("the file ends inside its names", f"{length} bytes", found)
+    if length < 2:
+        what = "the head is empty, so the file names no tensors"
+        raise Trouble(what, "at least 2 bytes", f"{length} bytes")
     if length > MAX_HEADER:
         expected = f"at most {MAX_HEADER:,} bytes"
         raise Trouble("the names are too long", expected, f"{length:,} bytes")

@@ -286,3 +286,12 @@ def test_the_command_writes_a_file(tmp_path, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main([*given, "--input", "2 by 28"])
     assert "1x16:int" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a.pt", "a.PTH", "a.safetensors", "a.mpk"])
+def test_a_name_of_another_format_is_refused_before_anything_is_written(name, tmp_path):
+    model = nn.LinearConfig(3, 2).init(Numpy())
+    with pytest.raises(ArgumentError, match="this writes ONNX") as caught:
+        to_onnx(model, tmp_path / name, Tensor.ones([1, 3], Numpy()))
+    assert '"a.onnx"' in caught.value.cure
+    assert not list(tmp_path.iterdir())

@@ -120,3 +120,14 @@ def test_a_part_of_a_file_is_reported(file):
     assert "did you mean" in str(report) or report.kept
     assert np.array_equal(np.asarray(made.fc.weight.val()), weight.T)
     assert made.norm.gamma is model.norm.gamma
+
+
+@pytest.mark.parametrize(("given", "written"), [("out", "out.mpk"), ("b.bpk", "b.bpk")])
+def test_a_record_without_an_ending_becomes_named_messagepack(
+    given, written, file, tmp_path, capsys
+):
+    path, _ = file
+    options = ["-o", str(tmp_path / given), "--module", PLACE, "--top-level-key", "net"]
+    assert main(["import-pytorch", str(path), *options]) == 0
+    assert f"wrote {tmp_path / written}" in capsys.readouterr().out
+    assert (tmp_path / written).is_file()

@@ -2,15 +2,18 @@
 
 import ast
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from burnbook import nn
 from burnbook.core.errors import RecordError
 from burnbook.importers.scaffold import scaffold
 from burnbook.module import Module
+from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record import (
     BinFileRecorder,
     BurnpackRecorder,
@@ -20,6 +23,7 @@ from burnbook.record import (
     PrettyJsonFileRecorder,
     SafetensorsRecorder,
 )
+from burnbook.tensor.data import TensorData
 from tests.support import burn_models, rust_models
 from tests.support.rust_models import DEVICE
 
@@ -197,3 +201,99 @@ def test_record_of_an_optimizer_is_refused():
         )
     with pytest.raises(RecordError, match="record of an optimizer"):
         scaffold(path)
+
+
+EVIL = "__import__('os').system('touch evil')"
+HOSTILE = [
+    ["", "..", ".a", "a..b"],
+    ["a b", "a_b", "a-b", "a.b c", "a.b_c"],
+    ["class", "None", "None.weight", "True.x.y", "self", "init", "__init__", "__x"],
+    ["x²", "²", "ﬁ", "fi", "é", "e\u0301", "\u2028", "\x00", "\ud7ff", "１"],
+    [f"a: {EVIL}\n    b", f'"""\n{EVIL}\n"""', f"X\n{EVIL}.weight", "\\", "{}", "{x}"],
+    ["model.x.y", "model_config.x.y.z", "Module.x", "Config.x", "nn.weight"],
+    [f"X', {EVIL}.a.b", f'X", {EVIL}.a.b', "Y.a.b", "weight.weight.weight"],
+    ["0.weight", "1.weight", "9.weight", "-1.x", "x.00.a", "x.0.a"],
+]
+
+
+def tensors(folder, names):
+    """A file whose tensors have these names, whatever they are."""
+    rows, end = {}, 0
+    for name in names:
+        rows[name] = {"dtype": "F32", "shape": [2], "data_offsets": [end, end + 8]}
+        end += 8
+    head = json.dumps(rows).encode()
+    path = folder / "a.safetensors"
+    path.write_bytes(len(head).to_bytes(8, "little") + head + bytes(end))
+    return path
+
+
+def is_harmless(text):
+    """Whether all of a source is classes with fields, and one function."""
+    tree = ast.parse(text)
+    compile(tree, "a", "exec", dont_inherit=True)
+    called = {n.func.id for n in ast.walk(tree) if is_call(n)}
+    fields = [
+        row.target.id
+        for one in tree.body
+        if isinstance(one, ast.ClassDef)
+        for row in one.body
+        if isinstance(row, ast.AnnAssign)
+    ]
+    return not called & {"__import__", "eval"} and all(f.isidentifier() for f in fields)
+
+
+def is_call(node):
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+@pytest.mark.parametrize("names", HOSTILE)
+def test_hostile_names_give_valid_source(names, tmp_path):
+    try:
+        text = scaffold(tensors(tmp_path, names))
+    except RecordError:  # names that no tree has, as "a" beside "a.b"
+        return
+    assert is_harmless(text)
+
+
+LETTERS = st.sampled_from([*"aX_0.. '\"\\\n{}#é²ﬁ", "class", "weight", "None", "V1"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(LETTERS, max_size=6).map("".join), min_size=1, max_size=6))
+def test_any_names_give_valid_source(tmp_path_factory, names):
+    folder = tmp_path_factory.mktemp("a")
+    try:
+        text = scaffold(tensors(folder, dict.fromkeys(names)))
+    except RecordError:
+        return
+    assert is_harmless(text)
+
+
+def test_no_tensor_is_lost_because_fields_have_like_names(tmp_path):
+    text = scaffold(tensors(tmp_path, ["a b", "a_b", "a-b", ""]))
+    (first, *_) = [n for n in ast.parse(text).body if isinstance(n, ast.ClassDef)]
+    rows = [row.target.id for row in first.body if isinstance(row, ast.AnnAssign)]
+    assert len(set(rows)) == 4
+    assert "# in the record: 'a b'" in text
+    assert "# in the record: ''" in text
+
+
+@pytest.mark.parametrize("variant", [f'X", {EVIL}, "', "X\n", "É b"])
+def test_a_hostile_variant_gives_valid_source(variant, tmp_path):
+    part = {variant: {"gamma_": param(2), "other": None, "no\nname": None}}
+    path = tmp_path / "a.mpk"
+    record = {"part": part, "next": None, f"x\n{EVIL}": None}
+    NamedMpkFileRecorder(FullPrecisionSettings).record(record, path)
+    assert is_harmless(scaffold(path))
+
+
+def param(size):
+    data = TensorData(np.zeros(size, np.float32))
+    return ParamRecord(ParamId.new().serialize(), data)
+
+
+@pytest.mark.parametrize("name", ['a"""b', "a\\", "a\\N{x}", 'a"'])
+def test_the_name_of_the_file_stays_a_name(name, tmp_path):
+    path = tensors(tmp_path, ["w"]).rename(tmp_path / f"{name}.safetensors")
+    assert is_harmless(scaffold(path))

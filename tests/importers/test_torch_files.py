@@ -7,6 +7,7 @@ import pickle
 import socket
 import struct
 import tarfile
+import warnings
 import zipfile
 
 import numpy as np
@@ -243,3 +244,25 @@ def test_a_tensor_without_a_place_here_is_skipped_alone(name, make, what, cure):
     assert reader.keys() == ["good"]
     assert what in reader.skipped["bad"]
     assert cure in reader.skipped["bad"]
+
+
+def zipped(*names):
+    """An archive of PyTorch whose members have other names."""
+    source = zipfile.ZipFile(io.BytesIO(saved({"w": numbers(2)})))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name in names:
+            root = source.namelist()[0].partition("/")[0]
+            held = root + "/" + name.split("/", 1)[1]
+            archive.writestr(name, source.read(held))
+    return file.getvalue()
+
+
+def test_an_archive_has_every_name_once_and_one_root():
+    whole = ["a/data.pkl", "a/data/0", "a/byteorder"]
+    assert set(read(zipped(*whole))) == {"w"}
+    with pytest.raises(RecordError, match=r"the archive has a/data\.pkl twice"):
+        read(zipped(*whole, "a/data.pkl"))
+    with pytest.raises(RecordError, match="several files of PyTorch"):
+        read(zipped(*whole, "b/data.pkl"))

@@ -145,6 +145,8 @@ def test_each_kind_of_damage_has_its_own_first_line(plain, first):
     (gzip.compress(b"x", mtime=0), "gzip"),
     (b'{"a": 1}', "JSON"),
     (b"NRUB", "burnpack"),
+    (b"\x08\x09\x12\x01p:\x00", "an ONNX model"),
+    (bytes([200, 0, 0, 0, 0, 0, 0, 0]) + b'{"a"', "safetensors"),
     (b"PK\x03\x04", "a zip archive, perhaps of PyTorch"),
     (b"\x80\x02}q", "a pickle, perhaps of PyTorch"),
     (b"\x03f32\x03i32", "bincode"),

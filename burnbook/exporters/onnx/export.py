@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import ArgumentError
-from burnbook.core.files import PathLike, atomic_write
+from burnbook.core.files import PathLike, atomic_write, printable
 from burnbook.core.op import BackwardOp
 from burnbook.exporters.onnx.forms import FORMS, NoForm
 from burnbook.exporters.onnx.writer import Name, Writer
@@ -27,6 +27,13 @@ from burnbook.program.capture import Batch
 OLDEST, USUAL = 17, 18
 LARGEST = 1 << 30  # bytes of weights in the file itself; protobuf ends at 2 GiB
 KEPT_AS_CODES = "from_codes"  # weights that stay quantized are not computed here
+
+
+OTHERS = {
+    **dict.fromkeys((".pt", ".pth"), ("a file of PyTorch", "to_pytorch(model, path)")),
+    ".safetensors": ("safetensors", "model.save_into(SafetensorsStore(path))"),
+    **dict.fromkeys((".mpk", ".bpk"), ("a record", "model.save_file(path, recorder)")),
+}
 
 
 def to_onnx(
@@ -51,7 +58,8 @@ def to_onnx(
     onnx.
 
     Raises: ArgumentError with all operations that ONNX has no form for, and where they
-    stand; GraphError where the model cannot be captured.
+    stand, or where `path` is named like a file of another format; GraphError where the
+    model cannot be captured.
 
     Example:
         >>> import tempfile
@@ -63,6 +71,10 @@ def to_onnx(
         ...     to_onnx(model, f"{folder}/m.onnx", Tensor.ones([1, 3])).name
         'm.onnx'
     """
+    path = Path(path)
+    if other := OTHERS.get(path.suffix.lower()):
+        what = f"{printable(path)} is named like {other[0]}, and this writes ONNX"
+        raise ArgumentError("to_onnx", what, cure=f'"{path.stem}.onnx", or {other[1]}')
     made = onnx_model(
         model,
         *examples,
@@ -72,7 +84,6 @@ def to_onnx(
         output_names=output_names,
         metadata=metadata,
     )
-    path = Path(path)
     if _weight(made) > LARGEST:
         from onnx.external_data_helper import convert_model_to_external_data
 

@@ -21,9 +21,10 @@ import numpy as np
 
 from burnbook.backend.base import Backend as Device
 from burnbook.backend.numpy import Numpy
-from burnbook.core.errors import ArgumentError, RecordError
+from burnbook.core.errors import ArgumentError, Fact, RecordError, ShapeError
 from burnbook.importers.onnx.backend import Representation
 from burnbook.importers.onnx.load import load, read_proto
+from burnbook.record.tree import short
 from burnbook.tensor import Tensor, check_closeness
 from burnbook.tensor.closeness import LayersReport
 
@@ -54,7 +55,9 @@ def compare(
     if len(arrays) != len(wanted):
         what = f"the graph takes {len(wanted)} inputs, {len(arrays)} were given"
         raise ArgumentError("compare", what, [("inputs", ", ".join(wanted))])
-    theirs = _original(proto, dict(zip(wanted, arrays, strict=True)))
+    given = dict(zip(wanted, arrays, strict=True))
+    _check_ranks([v for v in proto.graph.input if v.name in given], given)
+    theirs = _original(proto, given)
     theirs |= expected
     ours = _ours(_showing(proto), arrays, where)
     outputs = Representation(loaded, where).run(arrays)
@@ -66,6 +69,30 @@ def compare(
         {name: np.asarray(theirs[name]) for name in both},
     )
     return replace(report, what="Value")
+
+
+def _check_ranks(values: Sequence[Any], given: dict[str, np.ndarray]) -> None:
+    """Raise where an input has another rank than the graph says.
+
+    Why: the original would fail too, and blame something inside of it.
+    """
+    rows: list[Fact] = []
+    for value in values:
+        held = value.type.tensor_type
+        if not value.type.HasField("tensor_type") or not held.HasField("shape"):
+            continue
+        found = list(given[value.name].shape)
+        sizes = [
+            d.dim_value if d.HasField("dim_value") else d.dim_param or "?"
+            for d in held.shape.dim
+        ]
+        if len(sizes) != len(found):
+            wanted = ", ".join(map(str, sizes))
+            rows.append((short(value.name), f"given {found}, the graph has [{wanted}]"))
+    if rows:
+        count = "inputs have" if len(rows) > 1 else "input has"
+        what = f"{len(rows)} {count} another rank than the graph takes"
+        raise ShapeError("compare", what, rows, "inputs as check(model).inputs says")
 
 
 def _is_plain(value: Any) -> bool:

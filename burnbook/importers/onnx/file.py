@@ -25,6 +25,7 @@ from burnbook.importers.onnx.slim import MOST_DEPTH, OwnFiles, slim
 from burnbook.importers.onnx.tensors import Files, array_of
 from burnbook.importers.onnx.values import DTYPES
 from burnbook.importers.onnx.wire import CHUNK, Message, Span
+from burnbook.record.foreign import guess
 from burnbook.record.tree import Trouble, short
 
 MOST_NODES = 1_000_000
@@ -154,6 +155,10 @@ class OnnxFile:
             try:
                 self._read(Message(data))
             except Trouble as trouble:
+                kind, cure = guess(bytes(data[:64]))
+                if data and kind and kind != "an ONNX model":
+                    what = f"this is {kind}, no ONNX model"
+                    raise RecordError(self.where, what, cure=cure) from None
                 raise trouble.explain(self.where, [], WHOLE) from None
 
     @property

@@ -70,6 +70,7 @@ class Graph:
     outputs: list[str]
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
+    doubled: list[str] = field(default_factory=list)  # names of several constants
     trainable: set[str] = field(default_factory=set)  # the file's own initializers
     facts: dict[str, Fact] = field(default_factory=dict)
     # Sizes that are the same whatever the sizes of the inputs are.
@@ -147,11 +148,14 @@ class _Reader:
         constants = {t.name: array_of(t, self.files) for t in proto.initializer}
         for sparse in proto.sparse_initializer:
             constants[sparse.values.name] = sparse_array(sparse, self.files)
+        named = [*proto.initializer, *(s.values for s in proto.sparse_initializer)]
+        counts = Counter(str(tensor.name) for tensor in named)
         found = Graph(
             proto.name,
             [str(v.name) for v in proto.input if v.name not in constants],
             [str(v.name) for v in proto.output],
             constants=constants,
+            doubled=[*(counts - Counter([*counts])).elements()],
             trainable=set(constants),
             facts=dict(facts),
         )
@@ -183,6 +187,8 @@ class _Reader:
             if node.op in ("Constant", "Identity") and not node.domain:
                 if node.op == "Constant":
                     array = self.constant(node)
+                    if node.outputs[0] in graph.constants:
+                        graph.doubled.append(node.outputs[0])
                     graph.constants[node.outputs[0]] = array
                     graph.facts[node.outputs[0]] = fact_of_array(array)
                     continue
@@ -311,7 +317,8 @@ class _Reader:
         self, body: Any, call: Node, opsets: Mapping[str, int], graph: Graph, depth: int
     ) -> Iterator[Node]:
         if len(call.scope) > MOST_DEPTH:
-            raise RecordError("onnx", f"functions call each other: {call.op}")
+            what = f"functions call functions {MOST_DEPTH} deep: {call.op}"
+            raise RecordError("onnx", what, [("at most", str(MOST_DEPTH))])
         self.fresh[body.name] += 1
         prefix = f"{body.name}_{self.fresh[body.name]}"
         scope = (*call.scope, prefix)

@@ -84,8 +84,11 @@ class _Counts:
         if key not in self.functions:
             return 1
         if key not in self.known:
-            if key in self.open or len(self.open) > MOST_DEPTH:
+            if key in self.open:
                 raise RecordError("onnx", f"functions call each other: {key[1]}")
+            if len(self.open) > MOST_DEPTH:
+                what = f"functions call functions {MOST_DEPTH} deep: {key[1]}"
+                raise RecordError("onnx", what, [("at most", str(MOST_DEPTH))])
             self.open.append(key)
             bodies = _graphs(self.functions[key])
             self.known[key] = sum(self.nodes(n) for body in bodies for n in body.node)

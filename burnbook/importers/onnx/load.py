@@ -19,7 +19,7 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.core.files import printable, read_whole
 from burnbook.importers.onnx.curves import find_curves
-from burnbook.importers.onnx.file import WORDS, OnnxFile
+from burnbook.importers.onnx.file import WHOLE, WORDS, OnnxFile
 from burnbook.importers.onnx.folding import fold
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.inference import ONNX, fixed_sizes, inferred
@@ -31,6 +31,7 @@ from burnbook.importers.onnx.source import Field, Part, Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
 from burnbook.module.param import ParamId, ParamRecord
+from burnbook.record.foreign import FROM_TORCH, guess
 from burnbook.tensor import TensorData
 
 _numbers = count(1)
@@ -110,8 +111,8 @@ def prepared(proto: Any, title: str, files: Files) -> Model:
     with as_damage(title):
         plain = read_model(inferred(proto), files)
         plain.graph.fixed = fixed_sizes(proto)
-    found = report_of(plain)
-    if found.unsupported:
+    found = report_of(plain, title)
+    if not found.is_supported():
         raise found.error()
     with as_damage(title):
         upgrade(plain.graph)
@@ -161,7 +162,13 @@ def read_proto(model: Any) -> Any:
         model = read_whole(path, RecordError, f"read {printable(path)}")
     if isinstance(model, (bytes, bytearray, memoryview)):
         return parsed(bytes(model), title)
-    return model
+    from onnx import ModelProto
+
+    if not isinstance(model, ModelProto):
+        what = f"{type(model).__name__} is no ONNX model"
+        cure = "a path, the bytes of a file, or an onnx.ModelProto"
+        raise ArgumentError("onnx", what, cure=cure)
+    return with_graph(model, title)
 
 
 def needs_onnx() -> None:
@@ -175,6 +182,8 @@ def needs_onnx() -> None:
 def parsed(data: bytes, title: str) -> Any:
     """The onnx.ModelProto that the bytes of a file are."""
     needs_onnx()
+    if not data:
+        raise RecordError("onnx", f"{title} is empty", [("size", "0 bytes")], WHOLE)
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -182,9 +191,25 @@ def parsed(data: bytes, title: str) -> Any:
     try:
         proto.ParseFromString(data)
     except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
-        what = f"{title} is no ONNX file, or damaged"
-        raise RecordError("onnx", what) from None
+        raise _other(data, title, f"{title} is no ONNX file, or damaged") from None
+    return with_graph(proto, title, data)
+
+
+def with_graph(proto: Any, title: str, data: bytes = b"") -> Any:
+    """An onnx.ModelProto that has a graph. data: what it was made of."""
+    if not proto.HasField("graph"):
+        raise _other(data, title, f"{title} has no graph, so it is no model")
     return proto
+
+
+def _other(data: bytes, title: str, what: str) -> RecordError:
+    """What is wrong with a file; if it is one of another format, which."""
+    kind, cure = guess(data[:64]) if data else ("", "")
+    if not kind and data[257:262] == b"ustar":
+        kind, cure = "a tar archive, perhaps of PyTorch", FROM_TORCH
+    if not kind or kind == "an ONNX model":
+        return RecordError("onnx", what, cure=WHOLE)
+    return RecordError("onnx", f"{title} is {kind}, no ONNX model", cure=cure)
 
 
 def built(source: Source, device: Backend) -> Any:

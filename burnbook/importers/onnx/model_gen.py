@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import keyword
 import os
+import sys
+import unicodedata
 from base64 import b85encode
 from dataclasses import dataclass, replace
 from enum import Enum
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,9 +17,11 @@ from burnbook import record as recorders
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, ConfigError
 from burnbook.core.files import atomic_write
+from burnbook.importers.onnx.layers import Layer
 from burnbook.importers.onnx.load import class_of, known, record_of
 from burnbook.importers.onnx.report import report_of
 from burnbook.importers.onnx.source import Loading, settings_for, write
+from burnbook.record.tree import short
 
 
 class RecordType(Enum):
@@ -100,10 +106,10 @@ class ModelGen:
             what = "embedded weights are written as Bincode"
             cure = ".record_type(RecordType.Bincode)"
             raise ConfigError("ModelGen", what, cure=cure)
-        names = [path.stem for path in self.inputs]
+        names = [module_name(path.stem) for path in self.inputs]
         for name in names:
             if names.count(name) > 1:
-                what = f"two files are called {name!r}: one would overwrite the other"
+                what = f"two files become {name}.py: one would overwrite the other"
                 raise ArgumentError("ModelGen", what, cure="another out_dir for one")
         return [self._one(path, folder) for path in self.inputs]
 
@@ -130,21 +136,56 @@ class ModelGen:
         with atomic_write(target) as file:
             file.write(text.encode())
         if self.developing:
-            told = str(report_of(model)) + "\n" + _listing(model)
+            told = f"{report_of(model, title, as_written=False)}\n{_listing(model)}"
             with atomic_write(folder / f"{path.stem}.graph.txt") as file:
                 file.write(told.encode())
         return target
 
 
 def module_name(stem: str) -> str:
-    """A file's name as Python can import it: my-model.v2 -> my_model_v2."""
-    word = "".join(c if c.isalnum() and c.isascii() else "_" for c in stem)
-    return f"_{word}" if not word or word[0].isdigit() else word
+    """A file's name as Python can import it, and that hides nothing else.
+
+    Example:
+        >>> module_name("my-model.v2"), module_name("é"), module_name("模")
+        ('my_model_v2', 'e', 'u6a21')
+        >>> module_name("class"), module_name("json"), module_name("numpy")
+        ('class_model', 'json_model', 'numpy_model')
+    """
+    word = "".join(map(_letter, unicodedata.normalize("NFKD", stem)))
+    word = word if word.strip("_") else "model"
+    word = f"_{word}" if word[0].isdigit() else word
+    is_taken = keyword.iskeyword(word) or word in sys.stdlib_module_names
+    return f"{word}_model" if is_taken or _is_installed(word) else word
+
+
+def _letter(letter: str) -> str:
+    """What stands for a character in a name; nothing for an accent."""
+    if letter.isascii():
+        return letter if letter.isalnum() else "_"
+    if unicodedata.combining(letter):
+        return ""
+    return f"u{ord(letter):x}" if letter.isalnum() else "_"
+
+
+def _is_installed(name: str) -> bool:
+    """Whether an installed package has this name.
+
+    Why: only the folders of packages count; a source written before is no package.
+    """
+    folders = [
+        p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")
+    ]
+    return name == "burnbook" or PathFinder.find_spec(name, folders) is not None
 
 
 def _listing(model: Any) -> str:
     lines = []
     for _, node in model.graph.walk():
         given, made = ", ".join(node.inputs), ", ".join(node.outputs)
+        layer = node.attributes.get("layer")
+        if isinstance(layer, Layer):
+            of = ", ".join(map(short, layer.labels))
+            lines.append(f"nn.{node.op} of {of}: {given} -> {made}")
+            continue
         lines.append(f"{node.op}-{node.version} {node.name!r}: {given} -> {made}")
     return "\n".join(lines) + "\n"

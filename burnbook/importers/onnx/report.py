@@ -6,10 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from burnbook.core.errors import ArgumentError
+from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.importers.onnx.graph import CONTROL, Fact, Model
+from burnbook.importers.onnx.layers import Layer
 from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.wiring import Fault, faults_of
 
+MOST_SHOWN = 100  # faults of a report
 COMPARED = 20  # unknown operators whose names are compared with all known ones
 
 
@@ -53,7 +56,11 @@ class Unsupported:
 
 @dataclass
 class OnnxReport:
-    """A file's opsets, inputs, outputs, operators with counts, and what is missing."""
+    """A file's opsets, inputs, outputs, operators with counts, and what is missing.
+
+    layers: what was found again of the layers, by name, with counts. faults: where the
+    nodes do not fit together, and how.
+    """
 
     title: str
     ir_version: int
@@ -65,22 +72,28 @@ class OnnxReport:
     weights: int
     numbers: int
     unsupported: list[Unsupported]
+    layers: dict[str, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
 
     def is_supported(self) -> bool:
-        """Whether everything in the file is known."""
-        return not self.unsupported
+        """Whether everything in the file is known, and the nodes fit together."""
+        return not (self.unsupported or self.faults)
 
     def reasons(self) -> list[tuple[str, str]]:
         """What is not known, and why; with similar names for the first of them."""
         rows = enumerate(self.unsupported)
         return [(one.name, one.why if i < COMPARED else one.place) for i, one in rows]
 
-    def error(self) -> ArgumentError:
-        """The error that names everything that is not known."""
-        facts = self.reasons()
+    def error(self) -> BurnbookError:
+        """The error that names everything that is not known or does not fit."""
         count = len(self.unsupported)
         what = f"{count} operator{'s are' if count > 1 else ' is'} not known"
-        return ArgumentError("onnx", what, facts)
+        if not self.faults:
+            return ArgumentError("onnx", what, self.reasons())
+        facts = [*self.faults, *self.reasons()]
+        broken = f"the nodes of {self.title} do not fit together"
+        what = f"{broken}, and {what}" if count else broken
+        return RecordError("onnx", what, facts, "onnx.checker.check_model")
 
     def __str__(self) -> str:
         opsets = ", ".join(
@@ -93,9 +106,18 @@ class OnnxReport:
         lines.append(f"  {self.weights} constants with {self.numbers:,} elements")
         total, kinds = sum(self.operators.values()), len(self.operators)
         nodes = "1 node" if total == 1 else f"{total} nodes"
-        lines.append(f"  {nodes} of {kinds} operator{'s' * (kinds != 1)}:")
+        mixed = "operators and layers" if self.layers else "operators"
+        mixed = "operator" if kinds == 1 else mixed
+        lines.append(f"  {nodes} of {kinds} {mixed}:")
         shown = sorted(self.operators.items(), key=lambda row: (-row[1], row[0]))
         lines += [f"    {count:6} {op}" for op, count in shown]
+        if self.layers:
+            lines.append("  layers (nn.…) are found again in the file's operators")
+        if self.faults:
+            lines.append("  does not fit together:")
+            lines += [f"    {where} {what}" for where, what in self.faults[:MOST_SHOWN]]
+            more = len(self.faults) - MOST_SHOWN
+            lines += [f"    … and {more} more"] * (more > 0)
         if self.unsupported:
             lines.append("  not known:")
             lines += [f"    {name} {why}" for name, why in self.reasons()]
@@ -104,12 +126,17 @@ class OnnxReport:
         return "\n".join(lines)
 
 
-def report_of(model: Model, title: str = "a model") -> OnnxReport:
-    """What a model holds."""
+def report_of(
+    model: Model, title: str = "a model", as_written: bool = True
+) -> OnnxReport:
+    """What a model holds. as_written: it is as in the file, so its order counts."""
     graph = model.graph
-    counts = Counter[str]()
+    counts, layers = Counter[str](), Counter[str]()
     missing: dict[tuple[str, str, int], Unsupported] = {}
     for _, node in graph.walk():
+        if isinstance(node.attributes.get("layer"), Layer):
+            layers[f"nn.{node.op}"] += 1
+            continue
         counts[node.op] += 1
         if node.op in CONTROL | {"Identity"} and not node.domain:
             continue
@@ -129,10 +156,12 @@ def report_of(model: Model, title: str = "a model") -> OnnxReport:
         model.opsets,
         [(n, _shown(facts.get(n))) for n in graph.inputs],
         [(n, _shown(facts.get(n))) for n in graph.outputs],
-        dict(counts),
+        {**counts, **layers},
         len(arrays),
         sum(int(a.size) for a in arrays),
         [*missing.values()],
+        dict(layers),
+        faults_of(graph) if as_written else [],
     )
 
 

@@ -41,7 +41,13 @@ class Files:
             raise RecordError("onnx", what, cure=cure)
         path = Path(os.path.normpath(self.folder / name))
         inside = path.is_relative_to(self.folder) and not Path(name).is_absolute()
-        if not inside or not path.resolve().is_relative_to(self.folder):
+        try:
+            target = path.resolve()
+        except (OSError, RuntimeError, ValueError):  # links that point at each other
+            what = f"{where} lies in {name!r}, whose links go in circles"
+            cure = "put the file itself beside the model"
+            raise RecordError("onnx", what, cure=cure) from None
+        if not inside or not target.is_relative_to(self.folder):
             what = f"{where} points out of the model's folder: {name!r}"
             raise RecordError("onnx", what)
         if path not in self.maps:

@@ -183,3 +183,12 @@ def test_constants_of_unknown_types_are_refused():
     made.graph.initializer.append(onnx.TensorProto(name="w", data_type=29, dims=[1]))
     with pytest.raises(BurnbookError, match="element type 29"):
         load(made, Numpy())
+
+
+def test_functions_that_lie_deep_but_do_not_call_themselves_are_said_to_be_deep():
+    last = helper.make_node("Relu", ["a"], ["b"])
+    functions = [function(f"F{k}", [call(f"F{k + 1}", "a", "b")]) for k in range(70)]
+    functions.append(function("F70", [last]))
+    with pytest.raises(BurnbookError, match="call functions 60 deep: F61"):
+        load(model([call("F0", "x", "y")], functions), Numpy())
+    assert load(model([call("F20", "x", "y")], functions), Numpy()) is not None

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.operators.indexing import gather, slice_
 from burnbook.importers.onnx.operators.joining import concat
 from burnbook.importers.onnx.operators.shapes import pad, unsqueeze
 from burnbook.importers.onnx.values import Value, ints, number
 
 Body = Callable[..., tuple[Value, ...]]
+MOST_STEPS = 1_000_000  # of a loop, each of which is a run of its graph in Python
 
 
 def if_(cond: Value, then_branch: Body, else_branch: Body) -> tuple[Value, ...]:
@@ -25,12 +27,20 @@ def loop_(
     """A graph again and again; what it yields beside its states is stacked.
 
     trips: how often at most, or None. cond: whether to begin, or None.
+
+    Raises:
+        ArgumentError: it goes on after MOST_STEPS steps; a file may ask for 2 ** 62.
     """
     most = None if trips is None else number(trips)
     going = True if cond is None else bool(number(cond))
     states, rows = list(states), [[] for _ in range(scans)]
     step = 0
     while going and (most is None or step < most):
+        if step >= MOST_STEPS:
+            what = f"the loop still goes on after {step:,} steps"
+            facts = [("trips", "no limit" if most is None else f"{most:,}")]
+            cure = f"{__name__}.MOST_STEPS = … if it ends at all"
+            raise ArgumentError("onnx Loop", what, facts, cure)
         going, *found = body(np.int64(step), np.asarray(going), *states)
         going = bool(number(going))
         states, made = found[: len(states)], found[len(states) :]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import linecache
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from inspect import signature
+from inspect import currentframe, signature
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from burnbook.backend.base import Backend
-from burnbook.core.errors import ArgumentError
+from burnbook.core.errors import ArgumentError, BurnbookError, Fact, ShapeError
 from burnbook.importers.onnx.values import (
     FLOATS,
     Value,
@@ -23,9 +24,11 @@ from burnbook.importers.onnx.values import (
     lowered,
 )
 from burnbook.importers.onnx.versions import VERSIONS
+from burnbook.record.tree import short
 from burnbook.tensor import Tensor
 
 Function = Callable[..., Any]
+FEW = 8  # elements of an array that an error shows
 
 
 class Form(TypedDict, total=False):
@@ -67,10 +70,16 @@ class Operator:
 
     def __call__(self, *inputs: Value, outputs: int = 1, **attributes: Any) -> Any:
         """One result, or with `outputs` > 1 a tuple of so many."""
+        if self.many:
+            attributes["outputs"] = outputs
+        try:
+            found = self._run(inputs, attributes)
+        except BurnbookError:
+            raise
+        except FAILURES as error:
+            raise failed(self.name, error, inputs, attributes) from error
         if not self.many:
-            return self._run(inputs, attributes)
-        attributes["outputs"] = outputs
-        found = self._run(inputs, attributes)
+            return found
         return found[0] if outputs == 1 else tuple(found[:outputs])
 
     def is_usual(self, name: str, value: Any) -> bool:
@@ -170,6 +179,48 @@ def _widened(value: Value) -> Value:
 def _shortened(value: Value) -> Value:
     is_wide = isinstance(value, np.ndarray) and value.dtype == np.float32
     return value.astype(dtype_of("bfloat16")) if is_wide else value
+
+
+FAILURES = (ArithmeticError, IndexError, MemoryError, ValueError)
+
+
+def failed(
+    name: str, error: Exception, inputs: Sequence[Value], attributes: dict[str, Any]
+) -> ShapeError:
+    """What an operator cannot do, with what it was given and where that is written."""
+    told = " ".join(str(error).split())[:200]
+    what, cure = f"cannot be computed: {told}", "another model, or other inputs"
+    if isinstance(error, MemoryError) or "too big" in told or "too large" in told:
+        what, cure = "there is not enough memory for the result", "smaller sizes"
+    elif isinstance(error, OverflowError):
+        what = "the numbers that it is given have no result"
+    facts: list[Fact] = [(f"input {k}", told_of(x)) for k, x in enumerate(inputs)]
+    facts += [(key, told_of(value)) for key, value in attributes.items()]
+    return ShapeError(f"onnx {name}", what, [*facts, *_line()], cure)
+
+
+def told_of(value: Value) -> str:
+    """A value in a few words: its elements, if it has few."""
+    if isinstance(value, Tensor):
+        return f"{value.kind.__name__} {list(value.value.shape)}"
+    if isinstance(value, np.ndarray) and value.size > FEW:
+        return f"{value.dtype} {list(value.shape)}"
+    if isinstance(value, (np.ndarray, np.generic)):
+        return short(f"{value.tolist()}, {value.dtype} {list(value.shape)}")
+    if callable(value):
+        return "a graph"
+    return short(repr(value))
+
+
+def _line() -> list[Fact]:
+    """The line of the imported module's source that called the operator."""
+    frame = currentframe()
+    while frame and frame.f_globals.get("__name__", "").startswith("burnbook."):
+        frame = frame.f_back
+    if frame is None:
+        return []
+    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    return [("line", f"{frame.f_lineno}: {short(text, 80)}")] if text else []
 
 
 OPERATORS: dict[tuple[str, str], Operator] = {}

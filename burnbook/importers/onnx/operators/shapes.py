@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnbook import ops
+from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.operators.registry import host_operator, operator
 from burnbook.importers.onnx.values import (
     Value,
@@ -239,6 +240,10 @@ def constant_of_shape(shape: Value, *, value: Value = None) -> Any:
 def range_(start: Value, limit: Value, delta: Value) -> Any:
     """Numbers from start, by delta, before limit."""
     start, limit, delta = (part.reshape(()) for part in (start, limit, delta))
+    if not delta:
+        what = "the step between the numbers is 0"
+        facts = [("start", f"{start}"), ("limit", f"{limit}")]
+        raise ArgumentError("onnx Range", what, facts, "another delta")
     count = max(0, int(np.ceil((limit - start) / delta)))
     return (start + np.arange(count) * delta).astype(start.dtype)
 

@@ -1,0 +1,150 @@
+"""Files whose nodes do not fit together, and files without any: all of it is said."""
+
+from itertools import pairwise
+
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+from onnx import TensorProto, helper
+
+from burnbook.backend.numpy import Numpy
+from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
+from burnbook.importers.onnx import check, load
+
+node = helper.make_node
+
+
+def model(*nodes, outputs=("y",), constants=()):
+    def values(names):
+        return [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in names]
+
+    graph = helper.make_graph(nodes, "g", values("x"), values(outputs), constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+
+
+def told(made):
+    """What the report says, which is what loading says."""
+    report = check(made)
+    assert not report.is_supported()
+    with pytest.raises(RecordError) as caught:
+        load(made, Numpy())
+    for where, what in report.faults:
+        assert f"{where} {what}" in str(report)
+        assert where in str(caught.value)
+        assert what in str(caught.value)
+    return report.faults
+
+
+CASES = {
+    "a cycle": (
+        [node("Add", ["x", "b"], ["a"], "p"), node("Relu", ["a"], ["b"], "q")],
+        [("p", "takes 'b', which q makes of what this node makes: a cycle")],
+    ),
+    "itself": (
+        [node("Add", ["x", "b"], ["b"], "p")],
+        [("p", "takes 'b', which it makes itself")],
+    ),
+    "nothing": (
+        [node("Add", ["x", "nope"], ["b"], "p")],
+        [("p", "takes 'nope', which nothing makes")],
+    ),
+    "the order": (
+        [node("Relu", ["a"], ["b"], "p"), node("Relu", ["x"], ["a"], "q")],
+        [("p", "takes 'a', which q makes later: the nodes are not in order")],
+    ),
+    "two nodes of one name": (
+        [node("Neg", ["x"], ["b"], "p"), node("Relu", ["x"], ["b"])],
+        [("the value 'b'", "is made twice: Neg p, Relu")],
+    ),
+    "the name of an input": (
+        [node("Neg", ["x"], ["x"], "p"), node("Relu", ["x"], ["b"], "q")],
+        [("the value 'x'", "is made twice: an input, Neg p")],
+    ),
+    "an output that nothing makes": (
+        [node("Neg", ["x"], ["a"], "p")],
+        [("the output 'b'", "is made by no node")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_report_says_what_loading_refuses(name):
+    nodes, faults = CASES[name]
+    assert told(model(*nodes, outputs=["b"])) == faults
+
+
+def test_all_faults_are_said_at_once():
+    nodes = [
+        node("Add", ["x", "one"], ["a"], "p"),
+        node("Add", ["a", "two"], ["a"], "q"),
+        node("Relluu", ["a"], ["y"], "r"),
+    ]
+    places = [where for where, _ in told(model(*nodes))]
+    assert places == ["the value 'a'", "p", "q"]
+    with pytest.raises(RecordError, match="1 operator is not known") as caught:
+        load(model(*nodes), Numpy())
+    assert ("Relluu", "at r (known: Relu)") in caught.value.facts
+
+
+def test_two_constants_of_one_name_are_refused():
+    one = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
+    made = model(node("Add", ["x", "w"], ["y"]), constants=[one, one])
+    assert told(made) == [("the value 'w'", "is made twice: a constant, a constant")]
+    twice = [node("Constant", [], ["c"], value_float=float(k)) for k in range(2)]
+    made = model(*twice, node("Add", ["x", "c"], ["y"]))
+    assert told(made) == [("the value 'c'", "is made twice: a constant, a constant")]
+
+
+def branch(*nodes):
+    value = helper.make_tensor_value_info("t", TensorProto.FLOAT, None)
+    return helper.make_graph(nodes, "branch", [], [value])
+
+
+def test_a_graph_in_a_node_sees_what_stands_before_the_node_alone():
+    true = node("Constant", [], ["c"], value_int=1)
+    as_bool = node("Cast", ["c"], ["cond"], to=TensorProto.BOOL)
+
+    def with_branch(name):
+        inner = branch(node("Neg", [name], ["t"], "inside"))
+        return node("If", ["cond"], ["y"], then_branch=inner, else_branch=inner)
+
+    before, after = node("Relu", ["x"], ["h"]), node("Relu", ["x"], ["later"], "q")
+    fine = model(true, as_bool, before, with_branch("h"), after)
+    assert check(fine).faults == []
+    assert load(fine, Numpy()) is not None
+    what = "takes 'later', which q makes later: the nodes are not in order"
+    faults = told(model(true, as_bool, before, with_branch("later"), after))
+    assert faults == [("inside", what)] * 2
+
+
+@pytest.mark.parametrize("name", ["bytes", "file", "model"])
+def test_a_file_without_a_graph_is_no_model(name, tmp_path):
+    path = tmp_path / "empty.onnx"
+    path.write_bytes(b"")
+    given = {"bytes": b"", "file": path, "model": onnx.ModelProto()}[name]
+    for function in (check, load):
+        with pytest.raises(RecordError, match=r"has no graph|is empty"):
+            function(given)
+    with pytest.raises(RecordError, match="has no graph"):
+        load(onnx.ModelProto(ir_version=9).SerializeToString())
+
+
+def test_a_graph_without_outputs_is_refused():
+    made = model(node("Relu", ["x"], ["a"]), outputs=[])
+    assert told(made) == [("the graph", "has no outputs")]
+
+
+@pytest.mark.parametrize("given", [None, 3, ["model.onnx"]])
+def test_what_is_no_model_at_all_is_said_by_its_type(given):
+    with pytest.raises(ArgumentError, match=f"{type(given).__name__} is no ONNX model"):
+        load(given)
+
+
+def test_a_long_file_that_is_not_in_order_ends_with_a_short_error():
+    count = 3000
+    names = ["x", *(f"v{k}" for k in range(count - 1)), "y"]
+    nodes = [node("Relu", [a], [b]) for a, b in pairwise(names)]
+    with pytest.raises(BurnbookError) as caught:
+        load(model(*reversed(nodes)), Numpy())
+    assert len(str(caught.value).splitlines()) < 50
