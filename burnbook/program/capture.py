@@ -34,6 +34,7 @@ from burnbook.program.values import Value
 from burnbook.tensor import Tensor
 from burnbook.tensor.precision import sibling
 
+INDEX_BITS = 32  # of an Int type that counts; a narrower one holds weights or masks
 Batch = int | None | Sequence[int | None]
 
 
@@ -123,6 +124,8 @@ def _main_device(model: Module) -> Backend | None:
     """Where inputs of a model go: where its weights are, and not its whole numbers."""
     floats = [p.device for _, p in model.named_params() if p.kind is Float]
     devices = floats or model.devices()
+    if not floats and devices and np.iinfo(devices[0].int_dtype).bits < INDEX_BITS:
+        return sibling(devices[0], int="i64")
     return devices[0] if devices else None
 
 
@@ -227,6 +230,10 @@ class Subject:
             return leaf
         while leaf.backend is not self.device and leaf.backend.ad_enabled:
             leaf = leaf.inner()
+        if sibling(leaf.backend, int=self.device.int) is self.device:
+            held = [p for _, m in self.modules for _, p in m.named_params()]
+            if held and all(p.device is leaf.backend for p in held):
+                return leaf
         return leaf.to_device(self.device)
 
 

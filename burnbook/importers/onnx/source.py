@@ -45,17 +45,28 @@ from burnbook.importers.onnx.tensors import PACKED, packed
 from burnbook.importers.onnx.ties import ties, transposed
 from burnbook.importers.onnx.values import DTYPES
 from burnbook.module import Module
+from burnbook.module.module import MAY_HIDE
 from burnbook.module.tree import spelled
 
 Lines = tuple[int, int]
 SHORT = 16  # elements of a constant that stands where it is used
 FLOATS = ("float32", "float64", "float16")
 OURS = "self cls np nn ops device values Self Module Param Tensor Model"
-TAKEN = {*OURS.split(), *["Backend", "Numpy", "Path", "STATES", "b85decode"]}
+BUILTINS = "classmethod float list object range str tuple"  # that the source uses
+TAKEN = {
+    *(*OURS.split(), *BUILTINS.split()),
+    *("Backend", "Numpy", "Path", "STATES", "b85decode"),
+}
 METHODS = {
     *(n for n in dir(Module) if not isinstance(getattr_static(Module, n), OtherName)),
     *("compute", "default", "forward", "from_embedded", "from_file", "new"),
+} - {MAY_HIDE}
+# A field may be called as a builtin is, which stands behind no self.
+FIELDS = {
+    *(TAKEN - {*BUILTINS.split()}),
+    *(*METHODS, *keyword.kwlist, *keyword.softkwlist),
 }
+_NAME = re.compile(r"\w+")
 SIGNS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
 
 
@@ -280,7 +291,8 @@ class _Writer:
         self.classes: dict[tuple[str, str], str] = {}
         self.drawn: dict[str, Part] = {}  # by class, as they are written
         self.instances: dict[str, list[Part]] = {}
-        self.taken = set(TAKEN)
+        self.counts = Counter[str]()  # of classes that have a name
+        self.taken = {*TAKEN, *_NAME.findall(self.imports())}
 
     def write(self) -> Source:
         root = _Class(self, self.tree).part()
@@ -401,10 +413,11 @@ class _Writer:
         key = kind, "\n".join(part.lines)
         if key not in self.classes:
             word = class_name(kind or base_of(group.key)[0])
-            name, k = word, 1
+            name, k = word, max(self.counts[word], 1)
             while name in self.taken or keyword.iskeyword(name):
                 k += 1
                 name = f"{word}{k}"
+            self.counts[word] = k
             self.taken.add(name)
             self.classes[key] = name
             self.drawn[name] = _Class(self, group).part()
@@ -502,7 +515,10 @@ class _Class:
         self.writer, self.group, self.canonical = writer, group, canonical
         self.is_root = group is writer.tree
         words = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
-        self.taken, self.taken_fields = set(words), words | METHODS
+        self.taken, self.taken_fields = (
+            dict.fromkeys(words, 1),
+            dict.fromkeys(FIELDS, 1),
+        )
         self.names: dict[str, str] = {}  # of values: an expression
         self.made_of: dict[str, list[tuple[Any, str]]] = {}  # constants that are fields
         self.members: list[Field | Slot] = []
@@ -1078,14 +1094,18 @@ class _Class:
         self.names[value] = self.unused(made)
         return self.names[value]
 
-    def unused(self, word: str, taken: set[str] | None = None) -> str:
-        """A word that no name of the same sort has yet."""
+    def unused(self, word: str, taken: dict[str, int] | None = None) -> str:
+        """A word that no name of the same sort has yet.
+
+        taken: how often each word was asked for, so that the next number is known.
+        """
         taken = self.taken if taken is None else taken
-        made, k = word, 1
+        made, k = word, taken.get(word, 0)
         while made in taken:
             k += 1
             made = f"{word}_{k}"
-        taken.add(made)
+        taken[word] = max(k, 1)
+        taken.setdefault(made, 1)
         return made
 
     def shape_of(self, name: str) -> str:

@@ -10,6 +10,7 @@ shapes and constants alone stays an array.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -324,7 +325,9 @@ def _tensor(value: Value, kind: KindType, like: TracedArray, rank: int = 0) -> T
     return _constant(held, kind, like.tensor)
 
 
-def _tensors(values: Sequence[Value], kind: KindType, like: TracedArray) -> list[Tensor]:
+def _tensors(
+    values: Sequence[Value], kind: KindType, like: TracedArray
+) -> list[Tensor]:
     rank = max(map(np.ndim, values))
     return [_tensor(v, kind, like, rank) for v in values]
 
@@ -531,7 +534,8 @@ def take(x: Value, indices: Value, axis: int) -> Value:
     return TracedArray(_shaped(found, (*shape[:dim], *size, *shape[dim + 1 :])), dtype)
 
 
-def _take_along(x: Value, indices: Value, axis: int) -> TracedArray:
+def take_along(x: Value, indices: Value, axis: int) -> TracedArray:
+    """np.take_along_axis, where one of both is traced."""
     one = _one_of((x, indices))
     held = _tensor(x, _kind(x.dtype), one)
     dim = axis % np.ndim(x)
@@ -539,7 +543,7 @@ def _take_along(x: Value, indices: Value, axis: int) -> TracedArray:
     return TracedArray(apply(ops.gather, held, places, dim=dim), x.dtype)
 
 
-def from_start(indices: Value, size: int) -> Value:
+def from_start(indices: Any, size: int) -> Any:
     """Places counted from the first; those below 0 came from the end."""
     if getattr(indices, "dtype", np.dtype(np.int64)).kind == "u":
         return indices
@@ -559,7 +563,7 @@ def _stack(parts: Sequence[Value], axis: int = 0) -> TracedArray:
 
 def _split(x: TracedArray, places: Value, axis: int = 0) -> list[TracedArray]:
     ends = [0, *map(int, places), x.shape[axis]]
-    rows = [slice(a, b, 1) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    rows = [slice(a, b, 1) for a, b in pairwise(ends)]
     return [x.like(_cut(x.tensor, axis % x.ndim, part)) for part in rows]
 
 
@@ -633,7 +637,7 @@ def _argsort(x: TracedArray, axis: int = -1, *, kind: Any = None) -> TracedArray
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": _where,
     "take": take,
-    "take_along_axis": _take_along,
+    "take_along_axis": take_along,
     "concatenate": _concatenate,
     "stack": _stack,
     "split": _split,

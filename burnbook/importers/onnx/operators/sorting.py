@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.importers.onnx.operators.registry import host_operator, operator
-from burnbook.importers.onnx.traced import TracedArray
+from burnbook.importers.onnx.traced import TracedArray, take_along
 from burnbook.importers.onnx.values import Value, as_array, number, rearranged
 from burnbook.tensor import Tensor
 
@@ -26,7 +26,7 @@ def top_k(
     order = _order(as_array(x), k, axis, largest)
     if isinstance(order, TracedArray):
         held = TracedArray(x, x.value.dtype)
-        return np.take_along_axis(held, order, axis).tensor, order
+        return take_along(held, order, axis).tensor, order
     picked = rearranged(x, lambda at: np.take_along_axis(at, order, axis))
     return picked, order
 
