@@ -8,7 +8,10 @@ from difflib import get_close_matches
 
 from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.graph import CONTROL, Fact, Model
+from burnbook.importers.onnx.naming import comment
 from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.originals import MADE_UP
+from burnbook.importers.onnx.ties import transposed
 
 COMPARED = 20  # unknown operators whose names are compared with all known ones
 
@@ -53,7 +56,10 @@ class Unsupported:
 
 @dataclass
 class OnnxReport:
-    """A file's opsets, inputs, outputs, operators with counts, and what is missing."""
+    """A file's opsets, inputs, outputs, operators with counts, and what is missing.
+
+    turned: pairs of weights, of which the second is the first one transposed.
+    """
 
     title: str
     ir_version: int
@@ -65,6 +71,7 @@ class OnnxReport:
     weights: int
     numbers: int
     unsupported: list[Unsupported]
+    turned: list[tuple[str, str]] = field(default_factory=list)
 
     def is_supported(self) -> bool:
         """Whether everything in the file is known."""
@@ -101,6 +108,14 @@ class OnnxReport:
             lines += [f"    {name} {why}" for name, why in self.reasons()]
         else:
             lines.append("  all operators are known")
+        for first, second in self.turned:
+            what = "transposed: they are trained apart"
+            lines.append(f"  {second} equals {first} {what}")
+        if self.turned:
+            first, second = self.turned[0]
+            lines.append(
+                f"    try: in the source, ops.transpose of {first} in place of {second}"
+            )
         return "\n".join(lines)
 
 
@@ -133,7 +148,31 @@ def report_of(model: Model, title: str = "a model") -> OnnxReport:
         len(arrays),
         sum(int(a.size) for a in arrays),
         [*missing.values()],
+        _turned(model),
     )
+
+
+def _turned(model: Model) -> list[tuple[str, str]]:
+    """Weights that the file has twice, as of an embedding and the layer after it.
+
+    A name that an exporter made up says less than the part that takes the weight.
+    """
+    graph = model.graph
+    weights = [(n, {"": a}) for n, a in graph.constants.items() if n in graph.trainable]
+    found = transposed(weights)
+    found = [(b, a) if MADE_UP.match(a) else (a, b) for a, b in found]
+    users = {n: node for node in graph.nodes for n in node.inputs if found}
+
+    def part(name: str) -> str:
+        path = users[name].path if name in users else None
+        return f"{'.'.join(path)}.weight" if path else name
+
+    shown: list[tuple[str, str]] = []
+    for first, second in found:
+        second = part(second) if MADE_UP.match(second) else second
+        first = part(first) if first == second else first
+        shown.append((comment(first), comment(second)))
+    return shown
 
 
 def _shown(fact: Fact | None) -> str:

@@ -39,6 +39,7 @@ from burnbook.importers.onnx.naming import (
 )
 from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.operators.sequences import AsItIs
+from burnbook.importers.onnx.originals import original_names
 from burnbook.importers.onnx.scopes import base_of, keys_of
 from burnbook.importers.onnx.structure import Group, structure_of
 from burnbook.importers.onnx.tensors import PACKED, packed
@@ -134,6 +135,7 @@ class Slot:
     name: str
     is_list: bool
     entries: list[Entry] = field(default_factory=list)
+    base: str = ""  # as in the file
 
     def is_again(self, identity: tuple[Any, ...]) -> bool:
         """Whether what it holds is called again."""
@@ -162,6 +164,9 @@ class Slot:
             return f"[{made[0]} for _ in range({len(made)})]"
         inner = ", ".join(made) + ("," if self.is_mixed and len(made) == 1 else "")
         return f"({inner})" if self.is_mixed else f"[{inner}]"
+
+
+Scope = tuple[str, str, Field]  # our path, the file's, and what is there
 
 
 @dataclass
@@ -210,6 +215,24 @@ class Part:
                 else:
                     yield inner, entry.held.values
 
+    def scopes(self, around: str = "", there: str = "") -> Iterator[Scope]:
+        """Weights and layers by their paths, and by those that the file tells."""
+        for member in self.members:
+            at = f"{around}.{spelled(member.name)}".strip(".")
+            if isinstance(member, Field):
+                if member.form == "weight":
+                    yield at, f"{there}.{member.name}".strip("."), member
+                continue
+            for place, entry in enumerate(member.entries):
+                inner = f"{at}.{place}" if member.is_list else at
+                base = f"{there}.{member.base}".strip(".")
+                if member.is_list:
+                    base = f"{base}.{place if entry.number is None else entry.number}"
+                if isinstance(entry.held, Part):
+                    yield from entry.held.scopes(inner, base)
+                else:
+                    yield inner, base, entry.held
+
     def fields(self) -> Iterator[Field]:
         """All constants and layers, those of parts as well."""
         for member in self.members:
@@ -227,6 +250,7 @@ class Part:
 class Source:
     """The text of a module, and the values of its fields.
 
+    originals: what the file calls each layer and weight, by its path.
     lines: first and last line, counted from 1, of the statement that a node became: by
     the node's label, and by the names of its results; one for each node that has the
     name, as inner graphs may use one again.
@@ -235,6 +259,7 @@ class Source:
     text: str
     root: Part
     lines: dict[str, list[Lines]] = field(default_factory=dict)
+    originals: dict[str, str] = field(default_factory=dict)
 
     @property
     def fields(self) -> list[Field]:
@@ -326,7 +351,8 @@ class _Writer:
         lines: dict[str, list[Lines]] = {}
         for label, a, b in found:
             lines.setdefault(label, []).append((a + first, b + first))
-        return Source(short, root, lines)
+        named = original_names(root.scopes(), self.model.written)
+        return Source(short, root, lines, named)
 
     @staticmethod
     def tie(root: Part) -> None:
@@ -783,7 +809,7 @@ class _Class:
     def new_slot(self, base: str, is_list: bool) -> Slot:
         """A new field of the class."""
         word = self.unused(identifier(base) or "part", self.taken_fields)
-        slot = Slot(word, is_list)
+        slot = Slot(word, is_list, base=base)
         self.members.append(slot)
         return slot
 
