@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from burnbook.backend.numpy import Numpy
-from burnbook.importers.onnx import RecordType, load, source_of
+from burnbook.importers.onnx import load, source_of
 from burnbook.importers.onnx.load import known
 from burnbook.importers.onnx.source import Loading, _Class, write
 from burnbook.tensor import Tensor
@@ -135,11 +135,24 @@ def test_a_part_that_would_hide_a_method_gets_a_number():
 
 
 def test_no_class_hides_a_name_that_the_loaders_import():
-    plain, title = known(two_parts("full_precision_settings"))
-    settings_, file = "FullPrecisionSettings", "weights.mpk"
-    loading = Loading(f"{RecordType.NamedMpk.name}FileRecorder", settings_, file)
+    part, recorder = "named_mpk_file_recorder", "NamedMpkFileRecorder"
+    nodes = [
+        helper.make_node("Gemm", ["x", f"{part}.a.weight"], ["h"], f"/{part}/a/Gemm"),
+        helper.make_node("Relu", ["h"], ["r"], f"/{part}/Relu"),
+        helper.make_node("Gemm", ["r", f"{part}.b.weight"], ["k"], f"/{part}/b/Gemm"),
+        helper.make_node("Gemm", ["k", "fc.weight"], ["y"], "/fc/Gemm"),
+    ]
+    names = [f"{part}.a.weight", f"{part}.b.weight", "fc.weight"]
+    constants = [numpy_helper.from_array(np.eye(4, dtype=np.float32), n) for n in names]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+    opsets = [helper.make_opsetid("", 17)]
+    plain, title = known(helper.make_model(graph, opset_imports=opsets, ir_version=9))
+    loading = Loading(recorder, "FullPrecisionSettings", "weights.mpk")
     text = write(plain, title, loading).text
-    assert "class FullPrecisionSettings(" not in text
+    assert f"class {recorder}2(" in text
+    assert f"class {recorder}(" not in text
 
 
 class Counted(dict):
