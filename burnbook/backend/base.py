@@ -163,6 +163,10 @@ class Backend(metaclass=Interned):
         """Copy a raw value to a NumPy array (or view it, where it already is one)."""
         raise TypeError(f"{type(self).__name__} must say how arrays go out")
 
+    def read(self, values: Values) -> list[np.ndarray]:
+        """Copy several values to NumPy arrays, and wait for the device only once."""
+        return [self.to_numpy(value) for value in values]
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -234,6 +238,9 @@ class BackendWrapper(Backend):
 
     def to_numpy(self, value: Value) -> np.ndarray:
         return self._inner.to_numpy(value)
+
+    def read(self, values: Values) -> list[np.ndarray]:
+        return self._inner.read(values)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inner!r})"

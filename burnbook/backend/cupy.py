@@ -59,6 +59,14 @@ class Cupy(Backend):
         """Copy a value back to the CPU."""
         return self.xp.module.asnumpy(value)
 
+    def read(self, values: Values) -> list[np.ndarray]:
+        """Copy values back to the CPU: all are asked for, then awaited once."""
+        with self._device:
+            stream = self.xp.module.cuda.get_current_stream()
+            found = [value.get(stream=stream, blocking=False) for value in values]
+            stream.synchronize()
+        return found
+
     def on_device(self) -> Any:
         """Where arrays are made while it is entered: on this GPU."""
         return self._device

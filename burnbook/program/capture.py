@@ -164,6 +164,7 @@ class Runs:
             [(_seen(recording, old), _seen(recording, new)) for old, new in updates]
         )
         self.example = result if self.example is None else self.example
+        recording.let_go()
 
     def program(
         self,

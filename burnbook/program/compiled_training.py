@@ -3,12 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from burnbook.backend.base import Backend
+from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError
+from burnbook.program.compiler.compiled_program import listing
 from burnbook.program.compiler.fusion import RULES
 from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
 from burnbook.program.compiler.passes import Lowered, lower_steps
 from burnbook.program.compiler.plan import Part, Plan
+from burnbook.program.compiler.profiling import ProgramProfile, profiled
 from burnbook.program.program import Program
 from burnbook.program.training import LR, Training, TrainingState
 from burnbook.program.trees import lowest
@@ -57,7 +61,7 @@ class CompiledTraining:
     def step(
         self,
         lr: float,
-        *batch: Any,
+        *batch: object,
         keys: Iterable[tuple[int, int]] | None = None,
     ) -> Any:
         """One step with a learning rate: gives what the captured function gave.
@@ -99,12 +103,54 @@ class CompiledTraining:
         }
         return TrainingState(values, dict(self._numbers))
 
+    def explain(self, *batch: object) -> str:
+        """What runs for a batch of this size: fused steps, by what, and memory."""
+        other, arrays = self._trial(batch)
+        return listing(self.program.name, other._plan_of(arrays))
+
+    def profile(self, lr: float, *batch: object, rounds: int = 5) -> ProgramProfile:
+        """How long each call of a step takes, and the steps of the program one by one.
+
+        It works on a copy of the state, which stays as it is.
+        """
+        other, arrays = self._trial(batch)
+        program, plan = self.program, other._plan_of(arrays)
+        if isinstance(plan, GraphPlan):
+            what = "a graph is launched as a whole, and its calls cannot be timed"
+            raise BackendError("profile", what, [("device", repr(plan.backend))])
+        keys = [program.backend.next_key() for _ in program.keys]
+        numbers = {**other._numbers, LR: lr}
+        held = [v for v in program.inputs if v in other._held]
+
+        def one_by_one(backend: Backend) -> None:
+            state = [other._held[value] for value in held]
+            program.run(*arrays, *state, backend=backend, keys=keys, numbers=numbers)
+
+        return profiled(
+            *(program.name, program.steps, plan, one_by_one),
+            *(lambda: plan.times(arrays, keys, numbers), rounds),
+        )
+
+    def _trial(self, batch: tuple[Any, ...]) -> "tuple[CompiledTraining, list[Any]]":
+        """The same step with a copy of the state, and the arrays of a batch."""
+        program, state = self.program, self.state
+        given = [] if program.takes is None else program.takes(batch, {})
+        if not self.training.knows(state):  # the optimizer remembers nothing yet
+            keys = [(0, i) for i in range(len(program.keys))]
+            state, _ = self.training.step(state, 0.0, *batch, keys=keys)
+        other = CompiledTraining(self.training, state)
+        other._hold(state)
+        return other, [lowest(tensor.value) for tensor in given]
+
     def _hold(self, state: TrainingState) -> None:
         """Copy a state to where the plans work on it."""
         inputs = [v for v in self.program.inputs if v.name in state.values]
         array = self.program.backend.xp.array
         self._held = {v: array(state.values[v.name], order="C") for v in inputs}
         self._numbers = dict(state.numbers)
+        held = {value.name for value in inputs}
+        rest = {name: v for name, v in state.values.items() if name not in held}
+        self._state = TrainingState(rest, self._numbers)
 
     def _plan_of(self, arrays: list[Any]) -> Plan | GraphPlan:
         """The plan for a batch of these shapes."""
@@ -133,6 +179,7 @@ class CompiledTraining:
             )
             while len(self._plans) >= MOST_PLANS:
                 self._plans.pop(next(iter(self._plans)))
+            buffers.trim()
             found = plan_of(what, n, program.backend)
             self._plans[shapes] = found
         return found

@@ -342,6 +342,17 @@ class Recording:
                 self.frozen.setdefault(name, (array, user_line()))
         return value.array
 
+    def let_go(self) -> None:
+        """Forget what results hold; a program needs their shapes and types alone.
+
+        Why: each run of a training step holds every activation and every gradient.
+        """
+        for step in self.steps:
+            for value in step.outputs:
+                if value is not None and value.array is not None:
+                    nothing = np.zeros((), value.dtype)
+                    value.array = np.broadcast_to(nothing, value.shape)
+
     def constant(self, array: Any, line: Line | None = None) -> Recorded:
         """The constant that an array is; the same array is one constant."""
         found = self._by_array.get(identity(array))

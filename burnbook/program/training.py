@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.base import Backend
+from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.core.dtypes import kind_of
 from burnbook.core.errors import ArgumentError, GraphError
 from burnbook.core.formulas import Formula, Unknown, unknown
@@ -180,7 +181,9 @@ def capture_training(
         template = step.template
         keys = [(0, i) for i in range(len(program.keys))]
         trial = Training(program, None, start, template)
+        buffers.trim()
         state, _ = trial.step(state, 0.0, *examples, keys=keys)
+        buffers.trim()
     else:
         what = "what the optimizer remembers has another form after each step"
         raise GraphError("capture_training", what)

@@ -1,5 +1,6 @@
 """What a program is made of: values, and the steps between them."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,15 +48,27 @@ class Value:
         return f"Value({self})"
 
 
+CELL = re.compile(r"^<ipython-input-|ipykernel_\d+[/\\]\d+\.py$")
+
+
 @dataclass(frozen=True)
 class Line:
-    """A line of source: the file, the number and the text."""
+    """A line of source: the file, the number and the text.
+
+    Example:
+        >>> print(Line("/home/me/net.py", 7, "x = x.relu()"))
+        net.py:7
+        >>> print(Line("/tmp/ipykernel_42/1234567.py", 2, "x = x.relu()"))
+        cell:2
+    """
 
     file: str
     number: int
     text: str
 
     def __str__(self) -> str:
+        if CELL.search(self.file):
+            return f"cell:{self.number}"
         name = self.file.replace("\\", "/").rpartition("/")[2]
         return f"{name}:{self.number}"
 

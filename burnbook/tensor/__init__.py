@@ -22,6 +22,7 @@ from burnbook.tensor.methods import apply, apply_with_extras
 from burnbook.tensor.quantized import QuantizedTensor
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.tensor import Tensor
+from burnbook.tensor.transaction import Transaction
 
 __all__ = [
     "Bool",
@@ -39,6 +40,7 @@ __all__ = [
     "Shape",
     "Tensor",
     "TensorData",
+    "Transaction",
     "apply",
     "apply_with_extras",
     "check_closeness",

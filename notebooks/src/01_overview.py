@@ -210,6 +210,7 @@ SaveMyWork()
 # | 7.2 | [Importing ONNX models](07_2_onnx.ipynb) | an ONNX file byte by byte; as a module, as source; trained further | 35 |
 # | 7.3 | [PyTorch](07_3_pytorch.ipynb) | weights from PyTorch and back; a `.pt` file by hand; nothing in it runs | 35 |
 # | 7.4 | [Safetensors](07_4_safetensors.ipynb) | the format by hand; shards, adapters, files larger than the memory | 20 |
+# | 10.7 | [Performance](10_7_performance.ipynb) | where time goes; steps as fused programs; written for ONNX, MicroPython, Rust | 45 |
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |
 # | examples | [Residual network](examples/residual_network.ipynb) | blocks with a way around, mixup, averaged weights | 10 |
 # | examples | [Fine-tuning](examples/fine_tuning.ipynb) | a part is kept, with its statistics; the rest learns from few images | 5 |
@@ -219,8 +220,8 @@ SaveMyWork()
 # | A3 | [Coming from …](A3_coming_from.ipynb) | what you know from PyTorch, Keras, NumPy or Rust, and what it is here | – |
 # | A4 | [ONNX's operators](A4_onnx_operators.ipynb) | what each operator of ONNX becomes, in which versions | – |
 #
-# Pre-trained models, quantization and the advanced chapters follow in later
-# versions.
+# Pre-trained models, quantization and the other advanced chapters (10.1 to 10.6)
+# follow in later versions.
 
 # %% [markdown]
 # ## Exercises

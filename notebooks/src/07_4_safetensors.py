@@ -479,4 +479,4 @@ check("7.4.3", answer)
 #
 # Burn 0.15 does not know the format.
 #
-# Next: [Example · Text generation](examples/text_generation.ipynb)
+# Next: [10.7 · Performance](10_7_performance.ipynb)

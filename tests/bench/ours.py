@@ -15,7 +15,7 @@ from burnbook.data import DataLoaderBuilder, MapperDataset
 from burnbook.data.dataset.vision.mnist import BytesToImage, LabeledImages
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
-from burnbook.module import Module
+from burnbook.module import Module, Param
 from burnbook.nn import (
     BatchNorm,
     BatchNormConfig,
@@ -26,7 +26,7 @@ from burnbook.nn import (
 )
 from burnbook.nn.conv import Conv2d, Conv2dConfig
 from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoderInput
-from burnbook.optim import AdamConfig, GradientsParams
+from burnbook.optim import AdamConfig, GradientsParams, SgdConfig
 from burnbook.nn import PaddingConfig2d
 from burnbook.backend import Fusion
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
@@ -260,6 +260,36 @@ def captured_w2(compiled, batch):
     return captured_classifier(mlp(device), [batch, 784], device)
 
 
+def captured_w3(compiled):
+    """W3's step as a captured program, compiled."""
+    device = Autodiff(Numpy(compiled=compiled))
+    config = TransformerEncoderConfig(256, 1024, 8, 4, norm_first=True, dropout=0.0)
+    values = np.random.default_rng(0).standard_normal((16, 128, 256), np.float32)
+    x = Tensor.from_numpy(values, device)
+
+    def loss(model, x):
+        out = model.forward(TransformerEncoderInput.new(x))
+        return (out * out).mean()
+
+    training = capture_training(config.init(device), loss, AdamConfig().init(), x)
+    return functools.partial(CompiledTraining(training).step, 1e-3, x)
+
+
+def captured_w4(compiled):
+    """W4 as a captured program, compiled; with a step of SGD, which W4 has not."""
+    device = Autodiff(Numpy(compiled=compiled))
+    values = np.random.default_rng(0).standard_normal((32, 100, 64), np.float32)
+    x = Tensor.from_numpy(values, device)
+    layer = LstmConfig(64, 128, True).init(device)
+
+    def loss(layer, x):
+        output, _ = layer.forward(x)
+        return output.sum()
+
+    training = capture_training(layer, loss, SgdConfig().init(), x)
+    return functools.partial(CompiledTraining(training).step, 0.0, x)
+
+
 def captured_w6(compiled):
     """W6's step as a captured program, compiled."""
     device = Autodiff(Numpy(compiled=compiled))
@@ -401,6 +431,39 @@ def w5():
         x.sum().backward()
 
     return step
+
+
+class Chain(Module):
+    """What W5 computes with."""
+
+    w: Param
+    b: Param
+    c: Param
+
+    @classmethod
+    def of(cls, device):
+        arrays = np.eye(8), np.full((8, 8), 1e-3), np.full((8, 8), 0.999)
+        tensors = [Tensor.from_numpy(a.astype(np.float32), device) for a in arrays]
+        return cls(*map(Param.from_tensor, tensors))
+
+    def forward(self, x):
+        w, b, c = self.w.val(), self.b.val(), self.c.val()
+        for _ in range(333):
+            x = (x @ w + b) * c
+        return x
+
+
+def captured_w5():
+    """W5 as a captured program, compiled; with a step of SGD, which W5 has not."""
+    device = Autodiff(Numpy())
+    x = Tensor.ones([8, 8], device)
+
+    def loss(model, x):
+        return model.forward(x).sum()
+
+    given = Chain.of(device), loss, SgdConfig().init(), x
+    training = capture_training(*given, batch=None)
+    return functools.partial(CompiledTraining(training).step, 0.0, x)
 
 
 def digits(count=6400):

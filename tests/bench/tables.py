@@ -121,6 +121,16 @@ def table_w5(rounds: int) -> Iterator[tuple]:
     yield from show(contenders, rounds)
 
 
+CAPTURED = [
+    ("W1", "w1", "eager", ()),
+    ("W2, 64", "w2", "fused Adam", (64,)),
+    ("W2, 1024", "w2", "fused Adam", (1024,)),
+    ("W3", "w3", "eager", ()),
+    ("W4", "w4", "eager", ()),
+    ("W6", "w6", "eager", ()),
+]
+
+
 def table_captured(rounds: int) -> Iterator[tuple]:
     """Compiled programs: inference and ONNX Runtime, training, small ops in a row."""
     theirs, ours = "tests.bench.theirs:onnx_inference", "tests.bench.ours:inference"
@@ -133,17 +143,25 @@ def table_captured(rounds: int) -> Iterator[tuple]:
             Contender(f"captured {batch}, plain", captured, (False, batch)),
         ]
         yield from show(contenders, rounds)
-    works = [("W1", "w1", ()), ("W2, 64", "w2", (64,)), ("W2, 1024", "w2", (1024,))]
-    for name, work, args in [*works, ("W6", "w6", ())]:
+    for name, work, variant, args in CAPTURED:
         ours = f"tests.bench.ours:{work}"
         captured = f"tests.bench.ours:captured_{work}"
+        peer = (f"tests.bench.theirs:{work}", (variant, *args))
         contenders = [
-            Contender(f"{name}, torch", f"tests.bench.theirs:{work}", ("eager", *args)),
+            Contender(f"{name}, torch {variant}", *peer),
             Contender(f"{name}, step by step", ours, (True, *args)),
             Contender(f"{name}, captured", captured, (True, *args)),
             Contender(f"{name}, captured, plain", captured, (False, *args)),
         ]
         yield from show(contenders, rounds)
+    contenders = [
+        Contender("W5 and back, torch", "tests.bench.theirs:w5"),
+        Contender("W5 and back, step by step", "tests.bench.ours:w5"),
+        Contender("W5 and back, captured", "tests.bench.ours:captured_w5"),
+    ]
+    results = yield from show(contenders, rounds)
+    if found := results.get("W5 and back, captured"):
+        yield "W5 captured, µs an op", found.milliseconds / 1.998, "forward and back"
     chain = "tests.bench.ours:w5_forward"
     contenders = [
         Contender("W5 forward", chain, (False,)),

@@ -398,3 +398,14 @@ def test_the_guides_training_steps_on_the_gpu_agree_with_numpy(gpu):
 @pytest.mark.gpu
 def test_text_models_on_the_gpu_agree_with_numpy(gpu):
     assert_same_slopes(gpu)
+
+
+@pytest.mark.gpu
+def test_several_values_are_read_at_once(gpu):
+    far = [gpu.from_numpy(np.arange(n, dtype=np.float32)) for n in (5, 100_000)]
+    product = gpu.xp.module.matmul(far[1][:400].reshape(20, 20), far[1][:20])
+    found = gpu.read((*far, product))
+    for array, value in zip(found, (*far, product), strict=True):
+        np.testing.assert_array_equal(array, gpu.to_numpy(value))
+    gpu.sync()
+    assert gpu.xp.module.cuda.get_current_stream().done

@@ -40,7 +40,18 @@ __main__
 """.strip().splitlines()
 # What a file finds by name when it is needed, on a higher floor: that floor is asked
 # for nothing before all of them are there.
-LATE = {"burnbook.backend.fusion.fusion": "burnbook.program.compiler.streams"}
+LATE = {
+    "burnbook.backend.fusion.fusion": {"burnbook.program.compiler.streams"},
+    "burnbook.record.inspection": {"burnbook.importers.tensor_file"},
+    # Only names: of what users know from elsewhere, of their own lines, of types.
+    "burnbook.core.other_names": {
+        *("burnbook.nn", "burnbook.prelude", "burnbook.tensor"),
+        *("burnbook.tensor.activation", "burnbook.tensor.module"),
+    },
+    "burnbook.backend.fusion.stream": {"burnbook.examples"},
+    "burnbook.program.recording": {"burnbook.examples"},
+    "burnbook.module.fields": {"burnbook.nn"},
+}
 FLOOR_OF = {name: floor for floor, row in enumerate(FLOORS) for name in row.split()}
 
 
@@ -191,7 +202,7 @@ def test_what_is_found_by_name_on_higher_floors_is_listed():
         for source, target in named_modules(ROOT)
         if FLOOR_OF[part(target)] > FLOOR_OF[part(source)]
     }
-    assert climbing == set(LATE.items())
+    assert climbing == {(source, one) for source, row in LATE.items() for one in row}
 
 
 PACKAGES = [(ROOT, "burnbook"), (ROOT / "widgets", "burnbook_widgets")]

@@ -154,3 +154,27 @@ def test_the_guides_network_learns_with_dropout_as_it_does_captured():
         np.testing.assert_allclose(
             compiled.state.values[name], array, rtol=1e-3, atol=1e-5
         )
+
+
+def test_a_profile_leaves_the_state_alone():
+    compiled = CompiledTraining(captured())
+    compiled.profile(0.1, *batch(4), rounds=1)
+    compiled.step(0.1, *batch(4))
+    before = compiled.state
+    found = compiled.profile(0.1, *batch(4), rounds=2)
+    for name, array in before.values.items():
+        np.testing.assert_array_equal(compiled.state.values[name], array)
+    assert compiled.state.numbers == before.numbers
+    assert sum(call.ops for call in found.calls) == len(compiled.program.steps)
+    assert "linear.backward" in [call.what for call in found.calls]
+
+
+def test_a_step_is_explained():
+    text = CompiledTraining(captured(PLAIN)).explain(*batch(4, PLAIN))
+    lines = text.splitlines()
+    assert lines[0].startswith("loss for n = 4: ")
+    assert lines[1:3] == [
+        "  1  linear → relu [4, 8]  out",
+        "  2  linear [4, 3]  out",
+    ]
+    assert lines[-1].startswith("memory: ")

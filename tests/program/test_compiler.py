@@ -1,6 +1,7 @@
 """Compiled programs: equal to the program, whatever is asked of them, and when."""
 
 import threading
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -8,12 +9,13 @@ from hypothesis import given, settings, strategies as st
 
 from burnbook import nn
 from burnbook.backend import Counting, Numpy
-from burnbook.core.errors import ArgumentError, ShapeError
+from burnbook.core.errors import ArgumentError, BackendError, ShapeError
 from burnbook.core.op import OPS
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.program import capture
 from burnbook.program.compiler.memory import Lifetime, peak, placed
 from burnbook.tensor import Int, Tensor, apply
+from tests.support.far_arrays import Far
 
 pytestmark = pytest.mark.usefixtures("every_kernel")
 PLAIN = Numpy(compiled=False)
@@ -236,9 +238,21 @@ def test_what_a_view_shows_lives_as_long_as_the_view():
 
 def test_explain_says_what_is_fused_and_what_memory_is_planned():
     text = capture(guide(PLAIN), drawn(2, 28, 28, device=PLAIN)).compile().explain(2)
-    assert "conv2d → relu → adaptive_avg_pool2d [2, 16, 8, 8]" in text
+    assert "linear → relu [2, 32]" in text
     assert "reshape [2, 1, 28, 28]  view" in text
     assert text.splitlines()[-1].startswith("memory: ")
+
+
+def test_steps_of_a_chain_that_no_kernel_serves_run_by_themselves():
+    text = capture(guide(PLAIN), drawn(2, 28, 28, device=PLAIN)).compile().explain(2)
+    assert "conv2d [2, 16, 24, 24]" in text
+    assert "relu [2, 16, 24, 24]  in place" in text
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="kernels need numba")
+def test_a_chain_that_a_kernel_serves_is_one_step():
+    text = capture(guide(), drawn(2, 28, 28)).compile().explain(2)
+    assert "conv2d → relu → adaptive_avg_pool2d [2, 16, 8, 8]" in text
 
 
 def test_a_decorated_device_runs_the_plan_of_the_plain_one_below():
@@ -325,3 +339,52 @@ def test_places_that_are_needed_at_the_same_time_do_not_overlap(lives):
 def test_no_plan_is_smaller_than_the_peak(lives):
     given_ = [Lifetime(size, min(a, b), max(a, b)) for size, a, b in lives]
     assert placed(given_)[1] >= peak(given_)
+
+
+def test_a_profile_sets_every_call_beside_its_steps():
+    model, x = guide(PLAIN), drawn(4, 28, 28, device=PLAIN)
+    program = capture(model, x)
+    found = program.compile().profile(x, rounds=2)
+    assert [(call.what, call.ops) for call in found.calls] == [
+        ("conv2d", 1),
+        ("conv2d", 1),
+        ("relu", 1),
+        ("adaptive_avg_pool2d", 1),
+        ("linear → relu", 2),
+        ("linear", 1),
+        ("views, and steps that left", 2),
+    ]
+    assert sum(call.ops for call in found.calls) == len(program.steps)
+    assert all(call.one_by_one > 0 for call in found.calls)
+    assert [call.planned > 0 for call in found.calls] == [True] * 6 + [False]
+    assert found.calls[3].shape == (4, 16, 8, 8)
+    assert found.planned > sum(call.planned for call in found.calls) > 0
+
+
+def test_a_profile_is_a_table_with_the_whole_run_last():
+    x = drawn(3, 2)
+    shown = str(capture(lambda x: (x * 2.0).exp(), x).compile().profile(x, rounds=1))
+    lines = shown.splitlines()
+    assert lines[0].split() == [
+        *("calls", "of", "the", "plan", "result", "steps"),
+        *("one", "by", "one", "planned", "how"),
+    ]
+    assert lines[4].startswith("a whole run")
+    assert "the least of 1 runs, n = 3" in lines
+    assert "memory: 48 B one by one, 64 B planned" in lines
+
+
+def test_what_is_folded_takes_no_call():
+    w = drawn(3, 3, seed=2)
+    program = capture(lambda x: x @ w.exp(), drawn(2, 3))
+    found = program.compile().profile(drawn(2, 3), rounds=1)
+    assert [(c.what, c.ops) for c in found.calls] == [
+        ("matmul", 1),
+        ("views, and steps that left", 1),
+    ]
+
+
+def test_another_backend_has_no_profile():
+    compiled = capture(lambda x: x.exp(), drawn(2, 3)).compile(Far())
+    with pytest.raises(BackendError, match="nothing can be timed"):
+        compiled.profile(drawn(2, 3))

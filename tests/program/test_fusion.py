@@ -186,6 +186,7 @@ def test_a_pool_that_rounds_up_is_not_fused():
     ("pattern", "words"),
     [
         ("mul nothing_of_this", "there is no op 'nothing_of_this'"),
+        ("sub divide", "(?s)there is no op 'divide'.*try: 'div'"),
         ("mul? add", "begins with an op that is always there"),
         ("", "begins with an op that is always there"),
     ],

@@ -63,6 +63,8 @@ def checked(kernel_with):
                     assert fits(value, kind), (function.__name__, kind, value)
                 return kernel(*args)
 
+            if id(kernel) in jit._kept:  # kernels compiled later may use it
+                jit._kept[id(call)] = call, jit._kept[id(kernel)][1]
             return call
 
         return make

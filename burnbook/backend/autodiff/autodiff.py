@@ -241,6 +241,11 @@ class Autodiff(BackendWrapper):
             value = value.value
         return self._inner.to_numpy(value)
 
+    def read(self, values: Values) -> Any:
+        return self._inner.read(
+            tuple([v.value if type(v) is self.tracked else v for v in values])
+        )
+
 
 def _raw(value: Any) -> Any:
     while isinstance(value, Tracked):

@@ -64,6 +64,8 @@ Table = dict[Any, Callable[..., Any]]
 #: Of each op of one input: the function with its loop, which one that is, and the names
 #: of the attributes that it is given as numbers.
 LOOPS: dict[Any, tuple[Any, int, list[str]]] = {}
+#: The same for the gradients of such ops, by the op.
+SLOPE_LOOPS: dict[Any, tuple[Any, int, list[str]]] = {}
 
 
 @vectorizable
@@ -149,6 +151,7 @@ def register(table: Table, name: str, arrays: int, numbers: int) -> None:
             LOOPS[op] = loops, code, names
             kernel(op)(_value(loops, code, names, SLOW_ALONE if op in SLOW else ALONE))
         else:
+            SLOPE_LOOPS[op] = loops, code, names
             kernel(op.backward)(_slope(loops, code, names))
 
 

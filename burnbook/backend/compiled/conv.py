@@ -8,6 +8,8 @@ Measured by W1, inference and the family conv, of tests/bench.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -347,12 +349,43 @@ def conv2d_backward(
         sizes = zip(x.shape[2:], taps, stride, padding, dilation, strict=True)
         sizes = with_stops(sizes, stops)
         return needed(depthwise_gradients(g, x, weight, sizes, needs), needs)
+    dx = empty(x.shape) if needs[0] else None
+    found = shared_gradients(g, x, weight, stride, padding, dilation, groups, dx)
+    if found is None:
+        return None
+    lay, work, total = found
+    threads.run(work, (lay(),), min(SHARES, len(x)))
+    dw, db = np.empty(weight.shape, f32), np.empty(len(weight), f32)
+    total(dw, db)
+    return needed((dx, dw, db), needs)
+
+
+Gradients = tuple[Callable[[], Any], Callable[..., Any], Callable[[Any, Any], None]]
+
+
+def shared_gradients(
+    g: Any,
+    x: Any,
+    weight: Any,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
+    dx: Any,
+) -> Gradients | None:
+    """The gradients of conv2d in shares of the samples; None where it does not pay.
+
+    dx: where that for x goes, or None. Gives three functions: one lays weights out, one
+    takes these and works on some shares, and one adds the shares up to the gradients
+    for weight and bias, to where these go; None is one that nobody wants.
+    """
+    taps = weight.shape[2:]
     spans = [dilation[d] * (weight.shape[2 + d] - 1) for d in (0, 1)]
     around = (spans[0] - padding[0], spans[1] - padding[1])
     if not (served(x, weight, stride) and plain_f32(g)) or min(around) < 0:
         return None
     o, c = weight.shape[:2]
-    if o * c >= FEW_PLACES * math.prod(stops):
+    if o * c >= FEW_PLACES * math.prod(g.shape[2:]):
         return None  # more sums than the cache holds, and little to add to each
     rows = o // groups
     each = -(-rows // SUMS) * SUMS
@@ -360,17 +393,38 @@ def conv2d_backward(
     sums = np.empty((shares, groups * each, *weight.shape[1:]), f32)
     totals = np.empty((shares, o), f32)
     how = np.array([*padding, *dilation, groups, rows])
-    dx = empty(x.shape) if needs[0] else None
-    if dx is None:
-        threads.run(weight_sums, (x, g, sums, totals, how), shares)
-    else:
-        how_x = (*around, *dilation, groups, c, *taps)
-        back = laid_weights(flipped(weight, groups), None, x.shape[3], how_x)
-        args = (x, g, *back, dx, sums, totals, how, how_x)
-        threads.run(all_gradients, args, shares)
-    dw = sums.sum(axis=0).reshape(groups, each, *weight.shape[1:])[:, :rows]
-    found = (dx, dw.reshape(weight.shape), totals.sum(axis=0))
-    return needed(found, needs)
+    how_x = (*around, *dilation, groups, c, *taps)
+
+    def lay() -> Any:
+        if dx is None:
+            return ()
+        return laid_weights(flipped(weight, groups), None, x.shape[3], how_x)
+
+    def work(back: Any, start: int, stop: int) -> None:
+        if dx is None:
+            weight_sums(x, g, sums, totals, how, start, stop)
+        else:
+            all_gradients(x, g, *back, dx, sums, totals, how, how_x, start, stop)
+
+    return lay, work, partial(add_shares, sums, totals, rows)
+
+
+def add_shares(sums: Any, totals: Any, rows: int, dw: Any, db: Any) -> None:
+    """Add up what the shares gave for weight and bias; None is one nobody wants.
+
+    rows: of each group that count.
+    """
+    _, o, *kernel = sums.shape
+    if db is not None:
+        np.add.reduce(totals, 0, out=db)
+    if dw is None:
+        return
+    if o == len(dw):
+        np.add.reduce(sums, 0, out=dw.reshape(sums.shape[1:]))
+        return
+    each = -(-rows // SUMS) * SUMS
+    added = sums.sum(axis=0).reshape(o // each, each, *kernel)
+    dw[...] = added[:, :rows].reshape(dw.shape)
 
 
 def served(x: Any, weight: Any, stride: Pair) -> bool:

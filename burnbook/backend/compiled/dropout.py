@@ -77,6 +77,38 @@ def drop_again(x, out, mask, scale, start, stop):
     scale_kept(x[start:stop], mask[start:stop], scale, out[start:stop])
 
 
+@exact_code("void(f4[::1], f4[::1], u8, u8, u2, f4, i8, i8)")
+def draw_and_rectify(x, out, key_0, key_1, threshold, scale, start, stop):
+    """relu(dropout(x)) for a range; no mask is needed later, as `rectified_slopes`
+    sees what stayed."""
+    words = np.empty(GRAIN // 4, np.uint64)
+    bits = words.view(np.uint16)
+    for first in range(start, stop, GRAIN):
+        last = min(first + GRAIN, stop)
+        draw(words, np.uint64(first // 16 + 1), key_0, key_1)
+        some, to = x[first:last], out[first:last]
+        for i in range(some.size):
+            u = some[i] * (scale if bits[i] >= threshold else f32(0))
+            to[i] = f32(0) if u < f32(0) else u
+
+
+@exact_part
+def slopes_where_positive(g, y, scale, out):
+    """out = g (y > 0) scale, with products, so that NaN stays NaN."""
+    for i in range(out.size):
+        out[i] = g[i] * (f32(1) if y[i] > f32(0) else f32(0)) * scale
+
+
+@exact_code("void(f4[::1], f4[::1], f4[::1], f4, i8, i8)")
+def rectified_slopes(g, y, out, scale, start, stop):
+    """The gradient of y = relu(dropout(x)) for a range.
+
+    scale: of dropout. Where y is above zero x was kept; elsewhere relu gives nothing
+    back, whether or not it was.
+    """
+    slopes_where_positive(g[start:stop], y[start:stop], scale, out[start:stop])
+
+
 class Masks:
     """The masks of recent keys, each for one more use: that of the gradient.
 

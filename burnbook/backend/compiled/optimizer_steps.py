@@ -16,7 +16,12 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.jit import (
+    f32,
+    floats_at,
+    kernel_code,
+    part,
+)
 from burnbook.backend.compiled.runtime.registry import F32, kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.kernels import defaults_of
@@ -147,6 +152,22 @@ def adam_range(inputs, outputs, numbers, cautious, reuse, start, stop):
             shrink(to, p[a:b], m_new[a:b], keep)
         if in_place:
             copy(p_new[a:b], to)
+
+
+@kernel_code("void(i8[:,::1], UniTuple(f8, 7), b1, i8, i8)")
+def adam_pieces(pieces, numbers, cautious, start, stop):
+    """The same for some pieces of many parameters, in place.
+
+    pieces: where parameter, gradient and both memories begin in memory, and how many
+    elements each piece has.
+    """
+    none = np.empty(0, f32)
+    for i in range(start, stop):
+        size = pieces[i, 4]
+        p, g = floats_at(pieces[i, 0], size), floats_at(pieces[i, 1], size)
+        m, v = floats_at(pieces[i, 2], size), floats_at(pieces[i, 3], size)
+        before, after = (p, g, m, v, none), (p, m, v, none)
+        adam_range(before, after, numbers, cautious, True, 0, size)
 
 
 @defaults_of(ops.adam_step)

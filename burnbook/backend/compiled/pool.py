@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.compiled.dropout import slopes_where_positive
 from burnbook.backend.compiled.pool_planes import average_plane
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code
+from burnbook.backend.compiled.runtime.jit import exact_code, f32, kernel_code
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.ops.conv.windows import Pair, Shape4
@@ -56,6 +57,32 @@ def share_range(g, out, rows, cols, start, stop):
                     more[q] = line[q]
         for r in range(g.shape[1] * rows, out.shape[1]):
             out[i, r] = f32(0)
+
+
+@exact_code("void(f4[:,:,::1], f4[:,:,::1], f4[:,:,::1], i8, i8, f4, i8, i8)")
+def share_rectified(g, y, out, rows, cols, scale, start, stop):
+    """The same where y = relu(dropout(x)) was pooled: the gradient for x.
+
+    scale: of dropout; see `rectified_slopes` in dropout.py.
+    """
+    share = f32(1 / (rows * cols))
+    height, width = out.shape[1], out.shape[2]
+    plane = np.zeros(height * width, f32)
+    to_out, from_y = out.reshape(out.size), y.reshape(y.size)
+    for i in range(start, stop):
+        for r in range(g.shape[1]):
+            at = r * rows * width
+            line, source = plane[at : at + width], g[i, r]
+            for q in range(source.size):
+                u = source[q] * share
+                for k in range(cols):
+                    line[q * cols + k] = u
+            for k in range(1, rows):
+                more = plane[at + k * width : at + (k + 1) * width]
+                for q in range(width):
+                    more[q] = line[q]
+        first, last = i * plane.size, (i + 1) * plane.size
+        slopes_where_positive(plane, from_y[first:last], scale, to_out[first:last])
 
 
 @kernel(adaptive_avg_pool2d)

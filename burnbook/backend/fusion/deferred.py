@@ -1,5 +1,6 @@
 """An array that may still have to be computed: what it is, and where it waits."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,19 +118,19 @@ class Deferred(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         return self.computed()[index]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.computed(), dtype, copy=copy)
 
     def __array_ufunc__(
-        self, ufunc: Any, method: str, *given: Any, **named: Any
+        self, ufunc: object, method: str, *given: object, **named: object
     ) -> Any:
         return getattr(ufunc, method)(*map(plain, given), **named)
 
     def __array_function__(
-        self, function: Any, types: Any, given: Any, named: Any
+        self, function: Callable[..., Any], types: object, given: object, named: object
     ) -> Any:
         if function in OF_SHAPE:  # a gradient rule asks what the shape was
             return OF_SHAPE[function](self)
@@ -140,7 +141,7 @@ class Deferred(NDArrayOperatorsMixin):
             raise AttributeError(name)
         return getattr(self.computed(), name)
 
-    def __dlpack__(self, **asked: Any) -> Any:
+    def __dlpack__(self, **asked: object) -> Any:
         return self.computed().__dlpack__(**asked)
 
     def __dlpack_device__(self) -> Any:
@@ -161,12 +162,12 @@ OF_SHAPE: dict[Any, Any] = {
 OF_ARRAYS = {name for name in dir(np.ndarray) if not name.startswith("__")} | {"get"}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The array of a deferred value; everything else is itself."""
     return value.computed() if type(value) is Deferred else value
 
 
-def plain_tree(value: Any) -> Any:
+def plain_tree(value: object) -> Any:
     """The same for all that stands in tuples, lists and dicts."""
     if isinstance(value, (tuple, list)):
         parts = [plain_tree(part) for part in value]

@@ -343,6 +343,9 @@ class Fusion(BackendWrapper):
     def to_numpy(self, value: Value) -> np.ndarray:
         return self._inner.to_numpy(plain(value))
 
+    def read(self, values: Values) -> list[np.ndarray]:
+        return self._inner.read(tuple([plain(value) for value in values]))
+
 
 def _recorded(
     stream: Stream, segment: Segment, signature: Signature, values: Values, attrs: Attrs

@@ -133,7 +133,7 @@ def numbers_alone(op: AnyOp) -> bool:
 _STEPS = "burnbook.ops.optimizer_steps"
 
 
-def is_hole(value: Any, whole_numbers: bool) -> bool:
+def is_hole(value: object, whole_numbers: bool) -> bool:
     """Whether an attribute comes with each run."""
     kind = type(value)
     return kind is float or kind is Key or (whole_numbers and kind is int)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from burnbook.core.files import PathLike
 from burnbook.exporters.javascript.writer import reserved, text_of
@@ -39,9 +38,9 @@ class JavaScriptFile:
 
 
 def to_javascript(
-    model: Any,
+    model: object,
     path: PathLike,
-    *examples: Any,
+    *examples: object,
     weights: Weights = "embedded",
     precision: Precision = "f32",
     batch: Batch = 0,
@@ -84,7 +83,7 @@ def to_javascript(
 
 
 def unsupported(
-    model: Any, *examples: Any, batch: Batch = 0
+    model: object, *examples: object, batch: Batch = 0
 ) -> list[tuple[str, str, str]]:
     """What of a model has no form in JavaScript: op, where it stands, and why.
 

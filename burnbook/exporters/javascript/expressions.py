@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from burnbook.exporters.lowering import Line
 from burnbook.exporters.lowering.files import number, size
 from burnbook.program.sizes import Dim
@@ -102,7 +100,7 @@ def expression(line: Line, names: list[str]) -> str:
     return text.format(**given, **{k: literal(v) for k, v in line.attrs.items()})
 
 
-def literal(value: Any) -> str:
+def literal(value: object) -> str:
     """A number inside of an expression, in brackets where it is below zero."""
     if isinstance(value, Dim):
         return f"({size(value)})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from burnbook.exporters.javascript.expressions import (
     EXPRESSIONS,
@@ -227,7 +226,7 @@ def _wrapped(name: str, given: list[str], sizes: list[str]) -> list[str]:
     return [first, *[f"  {row}" for row in rows], "});"]
 
 
-def _given(name: str, value: Any) -> str:
+def _given(name: str, value: object) -> str:
     text = files.size(value) if isinstance(value, Dim) else files.number(value)
     key = files.camel(name)
     return key if key == text else f"{key}: {text}"

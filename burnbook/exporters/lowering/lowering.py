@@ -420,7 +420,7 @@ def _codes(program: Program) -> dict[str, tuple[np.ndarray, float]]:
 
 def lowered(
     where: str,
-    model: Any,
+    model: object,
     examples: tuple[Any, ...],
     batch: Batch = 0,
     reserved: Iterable[str] = (),

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,7 @@ class WgslFile:
     _kernels: Kernels = field(repr=False)
     _runner: list[Runner] = field(default_factory=list[Runner], init=False, repr=False)
 
-    def run(self, *inputs: Any) -> tuple[np.ndarray, ...]:
+    def run(self, *inputs: object) -> tuple[np.ndarray, ...]:
         """What the kernels give for inputs, run by the package wgpu.
 
         inputs: arrays or tensors of the shapes that the program takes, of any batch.
@@ -61,9 +60,9 @@ class WgslFile:
 
 
 def to_wgsl(
-    model: Any,
+    model: object,
     path: PathLike,
-    *examples: Any,
+    *examples: object,
     weights: Weights = "embedded",
     precision: Precision = "f32",
     batch: Batch = 0,
@@ -115,7 +114,7 @@ def to_wgsl(
 
 
 def unsupported(
-    model: Any, *examples: Any, batch: Batch = 0
+    model: object, *examples: object, batch: Batch = 0
 ) -> list[tuple[str, str, str]]:
     """What of a model has no kernel: op, where it stands, and why.
 

@@ -7,7 +7,7 @@ of a table, the elements of a sum), it also gives a function for some of them, s
 several steps can go over a batch together, stretch by stretch.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.base import Backend
+from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import RUN, many_times
 from burnbook.backend.products import dot
 from burnbook.core.formulas import Formula
@@ -32,6 +33,14 @@ class Given:
 
     keys: dict[Value, Any] = field(default_factory=dict[Value, Any])
     numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+    #: Masks that were drawn, by key, size and threshold, for the gradient of dropout.
+    masks: dict[tuple[Value, int, int], Any] = field(
+        default_factory=dict[tuple[Value, int, int], Any]
+    )
+    #: What is known to be relu of dropout: the result, and the key.
+    rectified: set[tuple[Value, Value]] = field(
+        default_factory=set[tuple[Value, Value]]
+    )
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,10 @@ class Bound:
 
     run: all of it. units: into how many equal stretches the result falls, and the
     inputs at the places `stretched`; part: some of them. cost: nanoseconds that all of
-    it takes, roughly.
+    it takes, roughly. before, after: what `run` does around all of its parts.
+
+    together: makes one function of several such steps in a row, each of which says in
+    `about` what it is about.
     """
 
     run: Callable[[], Any]
@@ -74,9 +86,17 @@ class Bound:
     cost: float = 0.0
     how: str = "op"
     stretched: tuple[int, ...] = ()
+    before: Callable[[], Any] | None = None
+    after: Callable[[], Any] | None = None
+    together: "Callable[[Sequence[Bound]], Callable[[], Any]] | None" = None
+    about: Any = None
 
 
-WITH_FORMULAS = {"adam_step"}  # whose binders know of numbers that each run brings
+# Whose binders know of numbers and keys that each run brings.
+WITH_FORMULAS = {
+    *("adam_step", "sgd_step", "dropout", "dropout.backward"),
+    *("dropped_block", "dropped_slopes", "pooled_slopes"),
+}
 Binder = Callable[[Call], Bound | None]
 BINDERS: dict[str, list[Binder]] = {}
 
@@ -113,7 +133,10 @@ def leaves_of(tree: Any) -> list[Any]:
 
 
 def called(call: Call) -> Bound:
-    """Any step: its op is run as always, and the result is copied to its place."""
+    """Any step: its op is run as always, and makes its results in their places.
+
+    A result that came to lie elsewhere is copied there.
+    """
     step, backend, outs = call.step, call.backend, call.outs
     values, attrs = call.values, call.attrs
     several, given = step.is_tuple, call.given
@@ -124,16 +147,57 @@ def called(call: Call) -> Bound:
             return given.keys[leaf]
         return leaf(given.numbers) if type(leaf) is Formula else leaf
 
+    places = [out for out in outs if out is not None and _is_free(out, values)]
+
     def run() -> None:
         named = mapped(attrs, put) if changes else attrs
         inputs = mapped(values, put) if changes else values
-        found = backend.run(step.op, inputs, named)
-        for out, array in zip(outs, found if several else (found,), strict=True):
-            if out is not None:
-                np.copyto(out, array, casting="unsafe")
+        found = buffers.offering(places, partial(backend.run, step.op, inputs, named))
+        put_in_place(outs, found if several else (found,))
 
     size = sum(a.nbytes for a in (*outs, *values) if isinstance(a, np.ndarray))
     return Bound(run, cost=2000 + size / BYTES)
+
+
+def _is_free(out: Any, values: Sequence[Any]) -> bool:
+    """Whether a place can be written to while all inputs are still read."""
+    found = leaves_of(values)
+    arrays = [leaf for leaf in found if isinstance(leaf, np.ndarray)]
+    return bool(out.flags.c_contiguous) and not any(
+        np.may_share_memory(out, array) for array in arrays
+    )
+
+
+def put_in_place(places: Sequence[Any], found: Sequence[Any]) -> None:
+    """Copy results to their places, but for those that are there already."""
+    pairs = zip(places, found, strict=True)
+    late = [pair for pair in pairs if pair[0] is not None and not _same(*pair)]
+    if len(late) > 1:  # one may lie in the place of another
+        late = [
+            (place, array.copy() if _lies_in(array, places) else array)
+            for place, array in late
+        ]
+    for place, array in late:
+        np.copyto(place, array, casting="unsafe")
+
+
+def _same(place: np.ndarray, array: np.ndarray) -> bool:
+    """Whether an array is what stands in a place."""
+    if place is array:
+        return True
+    if place.size < 256 or type(array) is not np.ndarray or place.dtype != array.dtype:
+        return False  # a copy is as quick as a look
+    return (
+        place.shape == array.shape
+        and place.strides == array.strides
+        and place.__array_interface__["data"] == array.__array_interface__["data"]
+    )
+
+
+def _lies_in(array: Any, places: Sequence[Any]) -> bool:
+    return isinstance(array, np.ndarray) and any(
+        place is not None and np.may_share_memory(array, place) for place in places
+    )
 
 
 def by_sample(call: Call, cost: float) -> Bound | None:

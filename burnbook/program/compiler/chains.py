@@ -219,7 +219,7 @@ class Writer:
             return f"({''.join([f'{self._at(part, named)}, ' for part in value])})"
         return self._constant(value)
 
-    def _constant(self, value: Any, name: str = "") -> str:
+    def _constant(self, value: object, name: str = "") -> str:
         if value is None:
             return "None"
         name = f"np_{name}" if name else f"c{len(self.scope)}"
@@ -453,11 +453,11 @@ def _arrays(step: Step) -> list[Value]:
     return [v for v in step.values if not _is_number(v)]
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return type(value) is Value and value.kind != "number"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return type(value) is Value and value.kind == "number"
 
 

@@ -8,16 +8,22 @@ from typing import Any
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import kind_of
-from burnbook.core.errors import ArgumentError
+from burnbook.core.errors import ArgumentError, BackendError
 from burnbook.core.formulas import Formula
-from burnbook.program.compiler import kernels as kernels, patterns as patterns
+from burnbook.program.compiler import (
+    gradients as gradients,
+    kernels as kernels,
+    patterns as patterns,
+    training_kernels as training_kernels,
+)
 from burnbook.program.compiler.fusion import RULES, FusedOp, FusionRule
 from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
 from burnbook.program.compiler.passes import Lowered, Source, lower
 from burnbook.program.compiler.plan import Part, Plan
+from burnbook.program.compiler.profiling import ProgramProfile, profiled
 from burnbook.program.sizes import Dim, at, mapped
-from burnbook.program.trees import Place
-from burnbook.program.values import Value
+from burnbook.program.trees import Place, lowest
+from burnbook.program.values import Step, Value
 from burnbook.tensor import Tensor
 
 MOST_PLANS = 8  # of batch sizes; the one that was not used for longest is given up
@@ -116,7 +122,9 @@ class CompiledProgram:
         if plan is None:
             n = self.program.batch_size(*shapes)
             if not self._has_plans or 0 in [len(s) and s[0] for s in shapes]:
-                return self._one_by_one(n, inputs, keys, numbers or {})
+                steps, held = self.lowered.steps, self.lowered.constants
+                args = (n, inputs, keys, numbers or {})
+                return self._one_by_one(steps, held, self.backend, *args)
             plan = self.plan_for(n)
         drawn: Any = ()
         if self.program.keys:
@@ -148,14 +156,16 @@ class CompiledProgram:
 
     def _one_by_one(
         self,
+        steps: Sequence[Step],
+        constants: Mapping[Value, Any],
+        backend: Backend,
         n: int | None,
         inputs: Sequence[Any],
         keys: Any,
         numbers: Mapping[str, float],
     ) -> tuple[Any, ...]:
-        """The fused steps as calls of their ops, on any backend."""
-        backend = self.backend
-        held: dict[Value, Any] = dict(self.lowered.constants)
+        """Steps as calls of their ops, on any backend."""
+        held: dict[Value, Any] = dict(constants)
         held.update(zip(self.program.inputs, inputs, strict=True))
         given = iter(keys or ())
         for value in self.program.keys:
@@ -168,7 +178,7 @@ class CompiledProgram:
                 return leaf(numbers)
             return at(leaf, n) if type(leaf) is Dim else leaf
 
-        for step in self.lowered.steps:
+        for step in steps:
             out = backend.run(
                 step.op, mapped(step.inputs, put), mapped(step.attrs, put)
             )
@@ -191,9 +201,45 @@ class CompiledProgram:
             memory: 64 bytes planned, 48 bytes one by one
         """
         plan = self.plan_for(n)
-        if isinstance(plan, GraphPlan):
-            return f"{self.program.name} for n = {n}: {plan}"
-        return _listing(self.program.name, plan, self.lowered)
+        return listing(self.program.name, plan)
+
+    def profile(
+        self,
+        *tensors: Any,
+        rounds: int = 5,
+        numbers: Mapping[str, float] | None = None,
+    ) -> ProgramProfile:
+        """How long each call of the plan takes, and its steps one by one.
+
+        tensors: as those of a call. numbers: as in `run`.
+
+        Example:
+            >>> from burnbook.program import capture
+            >>> program = capture(lambda x: (x * 2.0).exp(), Tensor.ones([3, 2]))
+            >>> found = program.compile().profile(Tensor.ones([3, 2]))
+            >>> [(call.what, call.ops, call.planned > 0) for call in found.calls]
+            [('mul', 1, True), ('exp', 1, True)]
+        """
+        if not isinstance(self.backend, Numpy):
+            what = f"on {self.backend!r} nothing can be timed call by call"
+            raise BackendError("profile", what, cure="compile(Numpy())")
+        program = self.program
+        takes = program.takes
+        given = tensors if takes is None else takes(tensors, {})
+        arrays = [lowest(tensor.value) for tensor in given]
+        n = program.batch_size(*[array.shape for array in arrays])
+        keys = [self.backend.next_key() for _ in program.keys]
+        named, plan = numbers or {}, self.plan_for(n)
+        assert isinstance(plan, Plan)  # as the backend is Numpy
+
+        def one_by_one(backend: Backend) -> None:
+            args = (program.steps, program.constants, backend)
+            self._one_by_one(*args, n, arrays, keys, named)
+
+        return profiled(
+            *(program.name, program.steps, plan, one_by_one),
+            *(lambda: plan.times(arrays, keys, named), rounds),
+        )
 
     def __repr__(self) -> str:
         count, before = len(self.lowered.steps), len(self.program.steps)
@@ -207,7 +253,10 @@ def _plain(backend: Backend) -> Backend:
     return backend
 
 
-def _listing(name: str, plan: Plan, lowered: Lowered) -> str:
+def listing(name: str, plan: Plan | GraphPlan) -> str:
+    """A plan as text: its steps, by what each is computed, and its memory."""
+    if isinstance(plan, GraphPlan):
+        return f"{name} for n = {plan.n}: {plan}"
     rows: list[str] = []
     steps = plan.what.steps
     region_of = {i: r for r in plan.regions for i in r.numbers}

@@ -17,6 +17,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from burnbook.core.errors import ArgumentError
@@ -29,14 +30,24 @@ SWAPPED = {"add", "mul", "max_pair", "min_pair"}  # either input may be the chai
 
 
 class FusedOp:
-    """What a rule makes of a chain of ops: their names, and one forward function."""
+    """What a rule makes of a chain of ops: their names, and one forward function.
+
+    steps: those of the chain.
+    """
 
     extras = ()
 
-    def __init__(self, name: str, chain: tuple[str, ...], forward: Forward):
+    def __init__(
+        self,
+        name: str,
+        chain: tuple[str, ...],
+        forward: Forward,
+        steps: tuple[Step, ...] = (),
+    ):
         self.name = name
         self.chain = chain
         self.forward = forward
+        self.steps = steps
         self.__doc__ = forward.__doc__
 
     def __repr__(self) -> str:
@@ -123,7 +134,7 @@ class FusionRule:
             attrs["chain"] = chain
         last = steps[-1]
         path = next((step.path for step in steps if step.path), "")
-        op: Any = FusedOp(self.name, chain, self.forward)
+        op: Any = FusedOp(self.name, chain, self.forward, steps)
         return Step(op, tuple(inputs), attrs, (last.out,), path, last.line)
 
 
@@ -140,11 +151,12 @@ RULES: list[FusionRule] = []
 def fusion(pattern: str, when: Condition | None = None) -> Callable[[Forward], Forward]:
     """Declare a function as what computes every chain of ops of a pattern.
 
-    pattern: names of ops in order; "relu|gelu" is one of several, and with a question
-    mark behind it one that may be missing. The function takes `xp`, the inputs of the
-    steps but for those that the chain itself passes on, and the attributes of all steps
-    by name; where two have the same name the later one is called `<op>_<name>`. If it
-    takes `chain`, it is given the names of the ops. when: a condition on the steps.
+    pattern: names of ops in order; "relu|gelu" is one of several, with a question mark
+    behind it one that may be missing, and "relu.backward" the gradient of an op. The
+    function takes `xp`, the inputs of the steps but for those that the chain itself
+    passes on, and the attributes of all steps by name; where two have the same name the
+    later one is called `<op>_<name>`. If it takes `chain`, it is given the names of the
+    ops. when: a condition on the steps.
 
     The newest rule that fits is used. `without_rule` takes one back.
 
@@ -160,10 +172,12 @@ def fusion(pattern: str, when: Condition | None = None) -> Callable[[Forward], F
     links: list[tuple[frozenset[str], bool]] = []
     for word in pattern.split():
         names = word.removesuffix("?").split("|")
-        unknown = [name for name in names if name not in OPS]
+        unknown = [n for n in names if n.removesuffix(".backward") not in OPS]
         if unknown:
             what = f"there is no op {unknown[0]!r}"
-            raise ArgumentError("fusion", what, [("pattern", pattern)])
+            near = get_close_matches(unknown[0], OPS, 1)
+            cure = repr(near[0]) if near else "burnbook.core.op.OPS has their names"
+            raise ArgumentError("fusion", what, [("pattern", pattern)], cure)
         links.append((frozenset(names), word.endswith("?")))
     if not links or links[0][1]:
         what = "a pattern begins with an op that is always there"

@@ -12,10 +12,8 @@ import numpy as np
 
 from burnbook.backend.compiled import load, usable
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.numpy import Numpy
 from burnbook.backend.products import dot, dot_plus
-from burnbook.core.formulas import Formula
 from burnbook.program.compiler.bound import (
     Bound,
     Call,
@@ -63,51 +61,66 @@ def bind_conv(call: Call) -> Bound | None:
     cost = macs / RATE + 1000 * len(chain)
     if not is_ready(call, "conv") or not plain(x, weight, out):
         return None  # the plain code shares its own blocks out
-    if not all(call.fixed[1:]):
-        return _with_new_weights(call, stops, cost)
     from burnbook.backend.compiled import conv
 
     stride, groups = tuple(attrs["stride"]), attrs["groups"]
     dilation, padding = tuple(attrs["dilation"]), tuple(attrs["padding"])
     activation, pool = followers(call, stops)
     if x.size and conv.in_blocks(x, weight, stops, stride, dilation, groups):
-        part = _in_blocks(call, bias, stops, activation, pool)
-    elif conv.served(x, weight, stride):
+        lay, work = _in_blocks(call, bias, stops, activation, pool)
+    elif x.size and conv.served(x, weight, stride):
         from burnbook.backend.compiled import finish
 
         taps = weight.shape[2:]
         how = (*padding, *dilation, groups, len(weight) // groups, *taps)
         how = tuple([int(number) for number in how])
-        laid = conv.laid_weights(weight, bias, stops[1], how)
+        lay = partial(conv.laid_weights, weight, bias, stops[1], how)
         kind = None if pool is None else pool[0]
         window = (1, 1) if pool is None else pool[1]
         end = (finish.ACTIVATIONS[activation], finish.POOLS[kind], *window)
-        part = partial(conv.correlate_laid, x, *laid, out, how, end)
+        work = partial(_correlate_laid, x, out, how, end)
+    elif conv.in_planes(x, weight, groups) or not all(call.fixed[1:]):
+        return None
     else:
         return by_sample(call, 2 * cost)
-    run = partial(part, 0, len(x))
-    return Bound(run, len(x), part, cost, "compiled", (0,))
+    if all(call.fixed[1:]):
+        part = partial(work, lay())
+        return Bound(partial(part, 0, len(x)), len(x), part, cost, "compiled", (0,))
+    return laid_anew(lay, work, len(x), cost, (0,))
 
 
-def _with_new_weights(call: Call, stops: tuple[int, int], cost: float) -> Bound | None:
-    """A convolution whose weights are others in each run, as in training."""
-    from burnbook.backend.compiled import conv, conv_blocked
+def _correlate_laid(
+    x: Any, out: Any, how: Any, end: Any, laid: Any, start: int, stop: int
+) -> None:
+    """A convolution with few channels for some images."""
+    from burnbook.backend.compiled import conv
 
-    (x, weight, *rest), attrs = call.values, call.attrs
-    stride, dilation = tuple(attrs["stride"]), tuple(attrs["dilation"])
-    groups = attrs["groups"]
-    if "chain" in attrs or not x.size:
-        return None
-    if not conv.in_blocks(x, weight, stops, stride, dilation, groups):
-        return None
-    sizes = zip(
-        *(x.shape[2:], weight.shape[2:], stride, attrs["padding"], dilation),
-        strict=True,
-    )
-    sizes = conv.with_stops(sizes, stops)
-    bias = rest[0] if rest else None
-    run = partial(conv_blocked.blocked_conv2d, x, weight, bias, sizes, call.out)
-    return Bound(run, cost=cost, how="compiled")
+    conv.correlate_laid(x, *laid, out, how, end, start, stop)
+
+
+def laid_anew(
+    lay: Callable[[], Any],
+    work: Callable[[Any, int, int], Any],
+    units: int,
+    cost: float,
+    stretched: tuple[int, ...],
+    after: Callable[[], Any] | None = None,
+) -> Bound:
+    """A step whose weights are others in each run, as in training: laid out before."""
+    held: list[Any] = [None]
+
+    def before() -> None:
+        held[0] = lay()
+
+    def part(start: int, stop: int) -> None:
+        work(held[0], start, stop)
+
+    def run() -> None:
+        work(lay(), 0, units)
+        if after is not None:
+            after()
+
+    return Bound(run, units, part, cost, "compiled", stretched, before, after)
 
 
 def stops_of(call: Call) -> tuple[int, int]:
@@ -147,8 +160,11 @@ def _in_blocks(
     stops: tuple[int, int],
     activation: str | None,
     pool: tuple[str, tuple[int, int]] | None,
-) -> Callable[[int, int], Any]:
-    """A convolution with many channels; what it is pooled from is made in between."""
+) -> tuple[Callable[[], Any], Callable[[Any, int, int], Any]]:
+    """A convolution with many channels: what lays weights out, and what takes images.
+
+    What it is pooled from is made in between.
+    """
     from burnbook.backend.compiled import conv, conv_blocked, finish
 
     (x, weight), out, attrs = call.values[:2], call.out, call.attrs
@@ -158,25 +174,28 @@ def _in_blocks(
     filters, channels = weight.shape[:2]
     lanes = conv_blocked.LANES
     offsets = np.zeros(-(-filters // lanes) * lanes, F32)
-    if bias is not None:
-        offsets[:filters] = bias
     many = conv_blocked.images_at_a_time(len(x), math.prod(stops))
     side = conv_blocked.forward_side
     where = conv_blocked.plan_of(side, sizes, stops, channels, many)
-    laid = conv_blocked.laid_weights(weight)
     which = finish.ACTIVATIONS[activation]
-    if pool is None:
-        args = (x, laid, offsets, out, *where, which)
-        return partial(conv_blocked.correlate_images, *args)
-    kind, (rows, columns) = pool
 
-    def part(start: int, stop: int) -> None:
+    def lay() -> Any:
+        if bias is not None:
+            offsets[:filters] = bias
+        return conv_blocked.laid_weights(weight)
+
+    def work(laid: Any, start: int, stop: int) -> None:
+        if pool is None:
+            args = (x, laid, offsets, out, *where, which)
+            conv_blocked.correlate_images(*args, start, stop)
+            return
+        kind, window = pool
         between = empty((stop - start, filters, *stops))
         args = (x[start:stop], laid, offsets, between, *where, which)
         conv_blocked.correlate_images(*args, 0, stop - start)
-        pool_images(kind, between, out[start:stop], rows, columns)
+        pool_images(kind, between, out[start:stop], *window)
 
-    return part
+    return lay, work
 
 
 def pool_images(kind: str, x: Any, out: Any, rows: int, columns: int) -> None:
@@ -344,38 +363,3 @@ def bind_layer_norm(call: Call) -> Bound | None:
     part = partial(norm.layer_rows, rows, *lines, to, *kept, epsilon)
     run = partial(part, 0, len(rows))
     return Bound(run, len(rows), part, x.size * 1.0, "compiled", (0,))
-
-
-@binder("adam_step")
-def bind_adam(call: Call) -> Bound | None:
-    """A step of Adam, over the parameter and what is remembered of its gradients."""
-    param, grad, m, v = call.values
-    if not is_ready(call, "optimizer_steps"):
-        return None
-    if any(out is None for out in call.outs) or not plain(*call.values, *call.outs):
-        return None
-    from burnbook.backend.compiled import optimizer_steps as kernels
-
-    none = np.empty(0, F32)
-    before = (*[a.reshape(-1) for a in (param, grad, m, v)], none)
-    after = (*[a.reshape(-1) for a in call.outs], none)
-    places = [a.ctypes.data for a in (*after[1:3], *before[2:4])]
-    reuse = places[:2] == places[2:]
-    attrs, given, size = call.attrs, call.given, param.size
-    is_large = size >= kernels.SERIAL
-
-    def run() -> None:
-        numbers = given.numbers
-        named = {k: f(numbers) if type(f) is Formula else f for k, f in attrs.items()}
-        time, lr = named["time"], named["lr"]
-        beta_1, beta_2 = named["beta_1"], named["beta_2"]
-        step, scale = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
-        rest = (named["epsilon"], named["penalty"], 1.0 - lr * named["decay"])
-        factors = (step, beta_1, beta_2, scale, *rest)
-        args = (before, after, factors, named["cautious"], reuse)
-        if is_large:
-            threads.run(kernels.adam_range, args, size, kernels.GRAIN)
-        else:
-            kernels.adam_range(*args, 0, size)
-
-    return Bound(run, cost=size * 1.0, how="compiled")

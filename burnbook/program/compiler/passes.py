@@ -7,7 +7,7 @@ from typing import Any
 from burnbook.backend.base import Backend
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler.fusion import FusionRule, fused_steps
-from burnbook.program.sizes import Dim, mapped
+from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 
 
@@ -67,17 +67,25 @@ def lower_steps(
 
 
 def folded(
-    steps: Sequence[Step], given: Mapping[Value, Any], backend: Backend
+    steps: Sequence[Step],
+    given: Mapping[Value, Any],
+    backend: Backend,
+    n: int | None = None,
 ) -> tuple[list[Step], dict[Value, Any]]:
-    """The steps that need an input or the batch size, and the results of the others."""
+    """The steps that need an input or the batch size, and the results of the others.
+
+    n: the batch size, if it is known by now.
+    """
     constants: dict[Value, Any] = dict(given)
     kept: list[Step] = []
     for step in steps:
-        if not _is_fixed(step, constants):
+        if not _is_fixed(step, constants, n):
             kept.append(step)
             continue
 
         def put(leaf: Any) -> Any:
+            if type(leaf) is Dim:
+                return at(leaf, n)
             return constants[leaf] if type(leaf) is Value else leaf
 
         found = backend.run(step.op, mapped(step.inputs, put), mapped(step.attrs, put))
@@ -88,13 +96,15 @@ def folded(
     return kept, constants
 
 
-def _is_fixed(step: Step, constants: Mapping[Value, Any]) -> bool:
-    """Whether a step gives the same in every run."""
+def _is_fixed(step: Step, constants: Mapping[Value, Any], n: int | None) -> bool:
+    """Whether a step gives the same in every run with a batch of n."""
     leaves: list[Any] = []
     mapped(step.inputs, leaves.append)
     mapped(step.attrs, leaves.append)
     return not any(
-        type(leaf) in (Dim, Formula) or (type(leaf) is Value and leaf not in constants)
+        type(leaf) is Formula
+        or (type(leaf) is Dim and n is None)
+        or (type(leaf) is Value and leaf not in constants)
         for leaf in leaves
     )
 

@@ -4,8 +4,10 @@ Each function is plain array code and the definition; a backend's own kernels co
 the same in one pass (kernels.py).
 """
 
+from collections.abc import Callable
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import OPS
 from burnbook.program.compiler.fusion import attrs_of, fusion
 from burnbook.program.values import Step
@@ -48,10 +50,10 @@ def window_of(
 
 @fusion(f"conv2d {'|'.join(ACTIVATIONS)}? {'|'.join(POOLS)}?", when=_side_by_side)
 def conv_block(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
     *,
     chain: tuple[str, ...],
     stride: Any,
@@ -77,7 +79,79 @@ def pool_attrs(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 @fusion(f"linear {'|'.join((*ACTIVATIONS, 'tanh'))}")
 def linear_block(
-    xp: Any, x: Any, weight: Any, bias: Any = None, *, chain: tuple[str, ...]
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    *,
+    chain: tuple[str, ...],
 ) -> Any:
     """A linear layer and an activation."""
     return OPS[chain[1]](xp, OPS["linear"](xp, x, weight, bias))
+
+
+@fusion("dropout relu")
+def dropped_block(xp: ArrayNamespace, x: Array, *, prob: float, key: Any) -> Any:
+    """Dropout and relu."""
+    return OPS["relu"](xp, OPS["dropout"](xp, x, prob=prob, key=key))
+
+
+@fusion("relu.backward dropout.backward")
+def dropped_slopes(
+    xp: ArrayNamespace,
+    g: Array,
+    y: Array,
+    *,
+    prob: float,
+    key: Any,
+    needs: Any,
+    **others: Any,
+) -> Any:
+    """The gradient of dropout and relu, which gave y."""
+    (g,) = gradient("relu")(xp, g, y, needs=needs)
+    return OPS["dropout"](xp, g, prob=prob, key=key)
+
+
+def _shared_evenly(steps: tuple[Step, ...]) -> bool:
+    """Whether a pool at the beginning has windows that lie side by side."""
+    first = steps[0]
+    before, after = first.out.shape[2:], first.inputs[0].shape[2:]
+    if not all(type(size) is int for size in (*before, *after)):
+        return False
+    name = first.op.name.removesuffix(".backward")
+    return window_of(name, attrs_of(first), before, after) is not None
+
+
+@fusion(
+    "adaptive_avg_pool2d.backward|avg_pool2d.backward relu.backward dropout.backward?",
+    when=_shared_evenly,
+)
+def pooled_slopes(
+    xp: ArrayNamespace,
+    g: Array,
+    x_shape: Any,
+    y: Array,
+    *,
+    chain: tuple[str, ...],
+    prob: float = 0.0,
+    key: Any = None,
+    needs: Any,
+    **others: Any,
+) -> Any:
+    """The gradient of an average pool, relu and perhaps dropout before it.
+
+    y: what relu gave. others: the attributes of the pool, and what else was asked for.
+    """
+    pool = chain[0].removesuffix(".backward")
+    attrs = {name: others[name] for name in OPS[pool].attrs}
+    (g,) = gradient(pool)(xp, g, x_shape, needs=needs, **attrs)
+    (g,) = gradient("relu")(xp, g, y, needs=needs)
+    return OPS["dropout"](xp, g, prob=prob, key=key) if len(chain) > 2 else g
+
+
+def gradient(name: str) -> Callable[..., tuple[Any, ...]]:
+    """The plain code of the gradients of an op."""
+    backward = OPS[name].backward
+    if backward is None:
+        raise AssertionError(f"{name} has no gradients")
+    return backward.forward

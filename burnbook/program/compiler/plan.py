@@ -8,8 +8,9 @@ function after the other, and copies the outputs out.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,27 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.thread_pool import cores, threads
 from burnbook.backend.numpy import no_errors, reset_errstate, set_errstate
-from burnbook.program.compiler.bound import IN_PLACE, Bound, Call, Given, bind
-from burnbook.program.compiler.fusion import attrs_of
+from burnbook.program.compiler.bound import (
+    BINDERS,
+    IN_PLACE,
+    Bound,
+    Call,
+    Given,
+    bind,
+)
+from burnbook.program.compiler.fusion import FusedOp, attrs_of
 from burnbook.program.compiler.memory import Lifetime, block, peak, placed
+from burnbook.program.compiler.passes import folded
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 
 #: Of steps that may write over what they read: for each result, that input.
 UPDATES = {"adam_step": (0, 2, 3)}
-VIEWS = {"reshape", "swap_dims", "permute", "slice", "expand", "flip"}
+VIEWS = {
+    *("reshape", "swap_dims", "permute", "slice", "expand", "flip"),
+    *("reshape.backward", "swap_dims.backward", "permute.backward", "flip.backward"),
+    "add.backward",  # where nothing was stretched
+}
 NEAR = 1 << 18  # bytes that a stretch of a region may touch: half of a second cache
 WORTH = 60_000  # nanoseconds of work that are worth waking another thread
 Arrays = dict[Value, Any]
@@ -70,12 +83,19 @@ class Plan:
     """
 
     def __init__(self, what: Part, n: int | None, backend: Backend, is_compiled: bool):
+        left, known = folded(what.steps, what.constants, backend, n)
+        what = replace(what, steps=tuple(left), constants=known)
         self.what, self.n, self.backend = what, n, backend
         self.is_compiled = is_compiled
         self.given = Given()
         self.roots: dict[Value, Value] = {}
         self.views: set[int] = set()
         trial = self._trial_arrays()
+        steps = tuple(self._split(trial))
+        if len(steps) > len(what.steps):
+            self.what = what = replace(what, steps=steps)
+            self.roots, self.views = {}, set()
+            trial = self._trial_arrays()
         self._merge_in_place(trial)
         bounds = {
             i: self._bound(step, trial)
@@ -88,8 +108,8 @@ class Plan:
         self.arrays = self._placed_arrays(memory, starts, trial)
         self.bounds = {i: self._bound(what.steps[i], self.arrays) for i in bounds}
         self.calls: list[Callable[[], Any]] = []
-        for region in self.regions:
-            self.calls += self._calls_of(region)
+        self.steps_of: list[list[int]] = []  # of each of these calls
+        self._join_calls()
         for old, new in what.updates:
             if self.roots.get(new) is not old:
                 target, found = self.arrays[old], self.arrays[new]
@@ -105,12 +125,7 @@ class Plan:
         numbers: Mapping[str, float] | None = None,
     ) -> list[Any]:
         """The outputs for these arrays, each in memory of its own."""
-        for place, array in zip(self._ins, inputs, strict=True):
-            place[...] = array
-        if self.what.keys:
-            self.given.keys.update(zip(self.what.keys, keys, strict=True))
-        if numbers is not None:
-            self.given.numbers = numbers
+        self._take(inputs, keys, numbers)
         before = set_errstate(no_errors)
         try:
             for call in self.calls:
@@ -118,6 +133,52 @@ class Plan:
         finally:
             reset_errstate(before)
         return [out.copy() for out in self._outs]
+
+    def _split(self, arrays: Arrays) -> list[Step]:
+        """The steps, with those of a chain by themselves where nothing gains by it.
+
+        That is where a rule has kernels, and none of them serves these arrays.
+        """
+        found: list[Step] = []
+        for step in self.what.steps:
+            chain = step.op.steps if isinstance(step.op, FusedOp) else ()
+            is_ours = chain and step.op.name in BINDERS
+            is_idle = is_ours and self._bound(step, arrays).how == "op"
+            found += chain if is_idle else (step,)
+        return found
+
+    def times(
+        self,
+        inputs: Sequence[Any],
+        keys: Iterable[Any] = (),
+        numbers: Mapping[str, float] | None = None,
+    ) -> list[float]:
+        """The same run, watched: the seconds of each of its calls."""
+        self._take(inputs, keys, numbers)
+        found: list[float] = []
+        before = set_errstate(no_errors)
+        try:
+            for call in self.calls:
+                began = perf_counter()
+                call()
+                found.append(perf_counter() - began)
+        finally:
+            reset_errstate(before)
+        return found
+
+    def _take(
+        self,
+        inputs: Sequence[Any],
+        keys: Iterable[Any],
+        numbers: Mapping[str, float] | None,
+    ) -> None:
+        """Put what a run brings along where its calls look for it."""
+        for place, array in zip(self._ins, inputs, strict=True):
+            place[...] = array
+        if self.what.keys:
+            self.given.keys.update(zip(self.what.keys, keys, strict=True))
+        if numbers is not None:
+            self.given.numbers = numbers
 
     def _trial_arrays(self) -> Arrays:
         """An array for each value, all apart; views are views of these.
@@ -133,10 +194,11 @@ class Plan:
         for i, step in enumerate(self.what.steps):
             source = step.inputs[0] if step.inputs else None
             if step.op.name in VIEWS and type(source) is Value and source in self.roots:
-                found = self._view(step, arrays)
-                if np.may_share_memory(found, arrays[source]):
-                    arrays[step.out] = found
-                    self.roots[step.out] = self.roots[source]
+                found = self._views(step, arrays)
+                views = found.values()
+                if all(np.may_share_memory(view, arrays[source]) for view in views):
+                    arrays.update(found)
+                    self.roots.update(dict.fromkeys(found, self.roots[source]))
                     self.views.add(i)
                     continue
             for value in step.outputs:
@@ -148,9 +210,13 @@ class Plan:
     def _fresh(self, value: Value) -> Any:
         return np.empty(value.shape_at(self.n), value.dtype)
 
-    def _view(self, step: Step, arrays: Arrays) -> Any:
+    def _views(self, step: Step, arrays: Arrays) -> Arrays:
+        """What a step that only looks at its first input another way gives."""
         call = self._call(step, arrays)
-        return step.op.forward(self.backend.xp, *call.values, **call.attrs)
+        found = step.op.forward(self.backend.xp, *call.values, **call.attrs)
+        results = found if step.is_tuple else (found,)
+        pairs = zip(step.outputs, results, strict=True)
+        return {value: array for value, array in pairs if value is not None}
 
     def _last_uses(self) -> dict[Value, int]:
         """The step that uses each place last; outputs are used after all of them."""
@@ -218,7 +284,7 @@ class Plan:
         for i in sorted(self.views):
             step = self.what.steps[i]
             if self.roots[step.out] is root:
-                arrays[step.out] = self._view(step, arrays)
+                arrays.update(self._views(step, arrays))
 
     def _call(self, step: Step, arrays: Arrays) -> Call:
         def put(leaf: Any) -> Any:
@@ -319,15 +385,43 @@ class Plan:
                 like = trial[root]
                 arrays[root] = np.ndarray(like.shape, like.dtype, memory, starts[root])
         for i, step in enumerate(self.what.steps):
+            if i in self.views:
+                arrays.update(self._views(step, arrays))
+                continue
             for value in step.outputs:
-                if value is None or value in arrays:
-                    continue
-                if i in self.views:
-                    arrays[value] = self._view(step, arrays)
-                else:
+                if value is not None and value not in arrays:
                     root = arrays[self.roots[value]]
                     arrays[value] = root.reshape(trial[value].shape)
         return arrays
+
+    def _join_calls(self) -> None:
+        """The calls of all regions; steps that can be taken together are one."""
+        waiting: list[int] = []
+
+        def join() -> None:
+            bounds = [self.bounds[i] for i in waiting]
+            if len(bounds) > 1 and bounds[0].together is not None:
+                self.calls.append(bounds[0].together(bounds))
+                self.steps_of.append(list(waiting))
+            else:
+                self.calls.extend(bound.run for bound in bounds)
+                self.steps_of.extend([i] for i in waiting)
+            waiting.clear()
+
+        for region in self.regions:
+            numbers = region.numbers
+            together = self.bounds[numbers[0]].together
+            if together is None or len(numbers) > 1:
+                join()
+                made = self._calls_of(region)
+                self.calls += made
+                whole = len(made) == 1
+                self.steps_of += [numbers] if whole else [[i] for i in numbers]
+                continue
+            if waiting and self.bounds[waiting[0]].together is not together:
+                join()
+            waiting += numbers
+        join()
 
     def _calls_of(self, region: Region) -> list[Callable[[], Any]]:
         """A region as functions to call one after the other."""
@@ -339,9 +433,14 @@ class Plan:
             return [bound.run for bound in bounds]
         region.in_turns = len(bounds) > 1
         work = partial(_in_turns, _steps_of(bounds, region.count), self._tile(region))
+        call = partial(work, 0, region.count)
         if is_shared:
-            return [partial(threads.run, work, (), region.count, 1)]
-        return [partial(work, 0, region.count)]
+            call = partial(threads.run, work, (), region.count, 1)
+        before = [bound.before for bound in bounds if bound.before is not None]
+        after = [bound.after for bound in bounds if bound.after is not None]
+        return [
+            partial(_in_a_row, (*before, call, *after)) if before or after else call
+        ]
 
     def _touched(self, region: Region) -> int:
         """The most bytes that two steps of a region touch."""
@@ -384,6 +483,11 @@ class Plan:
             size = math.prod(root.shape_at(self.n)) * root.dtype.itemsize
             lives.append(Lifetime(size, start, last[root]))
         return peak(lives)
+
+
+def _in_a_row(calls: Sequence[Callable[[], Any]]) -> None:
+    for call in calls:
+        call()
 
 
 def _in_stretches(array: Any, root: Any) -> bool:

@@ -34,6 +34,7 @@ from burnbook_widgets.chapters.answers import (
 from burnbook_widgets.chapters.importing import IMPORTING
 from burnbook_widgets.chapters.learning import LEARNING
 from burnbook_widgets.chapters.measuring import MEASURING
+from burnbook_widgets.chapters.performance import PERFORMANCE
 from burnbook_widgets.chapters.records import RECORDS
 from burnbook_widgets.chapters.versions import VERSIONS
 from burnbook_widgets.chapters.weights import WEIGHTS
@@ -416,6 +417,7 @@ EXERCISES: dict[str, Value | Holds] = {
     **MEASURING,
     **VERSIONS,
     **WEIGHTS,
+    **PERFORMANCE,
     "1.1": Value(
         lambda: 6.0,
         "the slope of w² is 2 w",

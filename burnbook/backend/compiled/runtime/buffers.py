@@ -9,9 +9,11 @@ buffer; a buffer with no reference but ours is free for the next result.
 import ctypes
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import prod
 from sys import getrefcount
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ class Buffers:
         self.lock = threading.Lock()
         self.given = 0
         self.smallest = SMALLEST if is_gil_enabled() else sys.maxsize
+        self.offered: dict[int, list[ndarray]] = {}  # to each thread
         probe = [np.empty(1, np.uint8), 0]
         self.unshared = getrefcount(probe[0])
 
@@ -58,6 +61,11 @@ class Buffers:
             >>> pool.empty((100, 1000)).ctypes.data == place
             True
         """
+        if self.offered:
+            places = self.offered.get(get_ident(), ())
+            for i, place in enumerate(places):
+                if place.shape == shape and place.dtype == dtype:
+                    return places.pop(i)
         size = prod(shape) * dtype.itemsize
         if size < self.smallest:
             return np.empty(shape, dtype)
@@ -73,6 +81,35 @@ class Buffers:
             start = -memory.ctypes.data % LINE
             self.by_size.setdefault(size, []).append([memory, 0, start])
             return ndarray(shape, dtype, memory, start)
+
+    def offering(self, places: Sequence[ndarray], run: Callable[[], Any]) -> Any:
+        """Call a function; results that are made in this thread go to these places.
+
+        Each is given once, to the first result of its shape and type: what a place
+        holds must not be needed any more, and a result may still come to lie elsewhere.
+
+        Example:
+            >>> place = np.zeros((2, 3), np.float32)
+            >>> buffers.offering([place], lambda: buffers.empty((2, 3))) is place
+            True
+        """
+        me = get_ident()
+        before = self.offered.get(me)
+        self.offered[me] = list(places)
+        try:
+            return run()
+        finally:
+            if before is None:
+                del self.offered[me]
+            else:
+                self.offered[me] = before
+
+    def trim(self) -> None:
+        """Let go of what nobody holds: after a piece of work that is not done again."""
+        with self.lock:
+            self._let_go()
+            if self._let_go() >= MUCH:
+                _give_back()
 
     def _let_go(self) -> int:
         """Drop what is out of use; how many bytes that were."""

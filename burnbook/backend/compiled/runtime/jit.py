@@ -58,6 +58,7 @@ types: Any = Compiler("numba.core.types")
 cgutils: Any = Compiler("numba.core.cgutils")
 ir: Any = Compiler("llvmlite.ir")
 sigutils: Any = Compiler("numba.core.sigutils")
+arrayobj: Any = Compiler("numba.np.arrayobj")
 
 
 class Part:
@@ -268,3 +269,18 @@ def wide_product(typing, a, b):
         return context.make_tuple(builder, result, (high, low))
 
     return result(types.uint64, types.uint64), build
+
+
+@intrinsic
+def floats_at(typing, address, size):
+    """So many floats from an address on, as an array; somebody else holds them."""
+    kind = types.Array(types.float32, 1, "C")
+
+    def build(context, builder, signature, args):
+        array = context.make_array(kind)(context, builder)
+        place = builder.inttoptr(args[0], ir.FloatType().as_pointer())
+        step = context.get_constant(types.intp, 4)
+        arrayobj.populate_array(array, place, [args[1]], [step], step, None)
+        return array._getvalue()
+
+    return kind(types.int64, types.int64), build
