@@ -583,7 +583,7 @@ def _tile(x: TracedArray, repeats: Sequence[int]) -> TracedArray:
 def _repeat(x: TracedArray, count: int, axis: int) -> TracedArray:
     dim = axis % x.ndim
     shape = (*x.shape[: dim + 1], count, *x.shape[dim + 1 :])
-    wide = np.broadcast_to(np.expand_dims(x, dim + 1), shape)
+    wide: Any = np.broadcast_to(np.expand_dims(x, dim + 1), shape)
     return wide.reshape((*x.shape[:dim], x.shape[dim] * count, *x.shape[dim + 1 :]))
 
 
