@@ -115,9 +115,11 @@ def make_module(place: str) -> Any:
         found = importlib.import_module(file)
     except ImportError as cause:
         raise RecordError(where, f"it cannot be imported: {cause}") from None
-    make = getattr(found, name, None)
-    if make is None:
-        raise RecordError(where, f"{file} has no {name}")
+    make: Any = found
+    for word in name.split("."):  # Model.default, of a source that was imported
+        make = getattr(make, word, None)
+        if make is None:
+            raise RecordError(where, f"{file} has no {name}")
     made = make() if callable(make) and not isinstance(make, Module) else make
     if not isinstance(made, Module):
         what = f"{name} gives {type(made).__name__}, not a Module"

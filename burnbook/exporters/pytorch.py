@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from burnbook.core.dtypes import Float
 from burnbook.core.errors import RecordError
 from burnbook.core.files import PathLike, atomic_write, printable
 from burnbook.exporters.torch_pickle import torch_pickle
@@ -40,6 +41,7 @@ def to_pytorch(
     *,
     adapter: Adapter | None = None,
     top_level_key: str | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a module's parameters as the state dict of its twin in PyTorch.
 
@@ -48,6 +50,9 @@ def to_pytorch(
         .safetensors is what its name says. The file appears whole or not at all.
     adapter: changes the arrays on the way; HalfPrecisionAdapter() for half the size.
     top_level_key: the key below which the state dict stands, as in a checkpoint.
+    names: other names of parts and parameters by their paths here, as a module has them
+        that comes from ONNX: `original_names(module)`. Whole numbers and truths, as
+        masks are, are left out then: most are constants of the graph.
 
     The twin has the same parts under the same names: a field of a class is an attribute
     there, a list is an nn.ModuleList or nn.Sequential, whose Dropouts and activations
@@ -87,13 +92,35 @@ def to_pytorch(
         what = "the ending names no format of PyTorch"
         cure = ", ".join((*ENDINGS, SAFE))
         raise RecordError(where, what, cure=cure)
-    arrays = pytorch_arrays(module, (adapter or BurnToPyTorchAdapter()).adapt)
+    chosen = None if names is None else lambda spot: spot.param.kind is Float
+    arrays = pytorch_arrays(module, (adapter or BurnToPyTorchAdapter()).adapt, chosen)
+    arrays = arrays if names is None else _renamed(arrays, names, where)
     if named.name.endswith(SAFE):
         if top_level_key:
             arrays = {f"{top_level_key}.{name}": held for name, held in arrays.items()}
         return _write_safetensors(arrays, named)
     values: Mapping[str, Any] = {name: held.load() for name, held in arrays.items()}
     return write_state_dict({top_level_key: values} if top_level_key else values, named)
+
+
+def _renamed(
+    arrays: Mapping[str, LazyArray], names: Mapping[str, str], where: str
+) -> dict[str, LazyArray]:
+    """Arrays under other names: the longest path that begins one is replaced."""
+    found: dict[str, LazyArray] = {}
+    for name, array in arrays.items():
+        words = name.split(".")
+        for end in range(len(words), 0, -1):
+            told = names.get(".".join(words[:end]))
+            if told is not None:
+                words[:end] = [told]
+                break
+        wanted = ".".join(word for word in words if word)
+        if wanted in found:
+            what = f"two parameters are called {wanted}"
+            raise RecordError(where, what, cure="another name for one, in names")
+        found[wanted] = array
+    return found
 
 
 def write_state_dict(values: Mapping[str, Any], path: PathLike) -> Path:

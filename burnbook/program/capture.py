@@ -12,6 +12,7 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
+from burnbook.core.dtypes import Float
 from burnbook.core.errors import ArgumentError, BurnbookError, GraphError
 from burnbook.core.formulas import Formula
 from burnbook.module import Module
@@ -31,7 +32,9 @@ from burnbook.program.trees import (
 from burnbook.program.unify import FIXED, Unifier
 from burnbook.program.values import Value
 from burnbook.tensor import Tensor
+from burnbook.tensor.precision import sibling
 
+INDEX_BITS = 32  # of an Int type that counts; a narrower one holds weights or masks
 Batch = int | None | Sequence[int | None]
 
 
@@ -75,13 +78,7 @@ def capture(
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)
     arguments = Arguments(asked.function, examples)
-    devices = {plain_backend(t.backend) for t in arguments.tensors}
-    devices |= {plain_backend(d) for m in asked.modules for d in m[1].devices()}
-    if len(devices) > 1:
-        names = ", ".join(sorted(map(repr, devices)))
-        what = f"it works on one device, and there are {names}"
-        raise ArgumentError("capture", what, cure="to_device of one of them")
-    backend = devices.pop() if devices else Numpy()
+    backend = _one_device(asked, arguments.tensors)
     plan = BatchPlan.of(batch, arguments.tensors)
     named = named_arrays(asked.modules)
     runs = Runs(plan, arguments, named)
@@ -94,6 +91,42 @@ def capture(
             moved = newest()
         runs.add(recording, found, moved)
     return runs.program(asked.name, backend)
+
+
+def _one_device(asked: "Subject", tensors: Sequence[Tensor]) -> Backend:
+    """The device that a capture writes down, the inputs' one where there are inputs.
+
+    Tensors of narrow whole numbers, as quantized weights and masks are, may live on a
+    sibling of it: what Python makes of them is a constant.
+    """
+    devices = [plain_backend(t.backend) for t in tensors]
+    devices += [plain_backend(d) for m in asked.modules for d in m[1].devices()]
+    if not devices:
+        return Numpy()
+    first = devices[0]
+    wrong = {d for d in devices if d is not first and not _holds_whole(d, first, asked)}
+    if wrong:
+        names = ", ".join(sorted(map(repr, {first, *wrong})))
+        what = f"it works on one device, and there are {names}"
+        raise ArgumentError("capture", what, cure="to_device of one of them")
+    return first
+
+
+def _holds_whole(device: Backend, main: Backend, asked: "Subject") -> bool:
+    """Whether a device differs in its Int type alone, and has no tensor of floats."""
+    if sibling(device, int=main.int) is not main:
+        return False
+    held = [p for m in asked.modules for _, p in m[1].named_params()]
+    return not any(p.kind is Float and plain_backend(p.device) is device for p in held)
+
+
+def _main_device(model: Module) -> Backend | None:
+    """Where inputs of a model go: where its weights are, and not its whole numbers."""
+    floats = [p.device for _, p in model.named_params() if p.kind is Float]
+    devices = floats or model.devices()
+    if not floats and devices and np.iinfo(devices[0].int_dtype).bits < INDEX_BITS:
+        return sibling(devices[0], int="i64")
+    return devices[0] if devices else None
 
 
 class Runs:
@@ -198,6 +231,10 @@ class Subject:
             return leaf
         while leaf.backend is not self.device and leaf.backend.ad_enabled:
             leaf = leaf.inner()
+        if sibling(leaf.backend, int=self.device.int) is self.device:
+            held = [p for _, m in self.modules for _, p in m.named_params()]
+            if held and all(p.device is leaf.backend for p in held):
+                return leaf
         return leaf.to_device(self.device)
 
 
@@ -209,8 +246,7 @@ def _subject(subject: Any, method: str) -> Subject:
         model = subject
         while any(device.ad_enabled for device in model.devices()):
             model = model.valid()
-        devices = model.devices()
-        device = devices[0] if devices else None
+        device = _main_device(model)
         name = type(subject).__name__
         return Subject(name, getattr(model, method), [("", model)], device)
     if not callable(subject):

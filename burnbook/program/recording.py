@@ -484,7 +484,8 @@ def user_line() -> Line | None:
         ):
             break
         if not name.startswith("burnbook.") or name.startswith("burnbook.examples"):
-            if frame.f_code.co_filename.endswith(("functools.py", "contextlib.py")):
+            passed = ("functools.py", "contextlib.py")
+            if frame.f_code.co_filename.endswith(passed) or name.startswith("numpy."):
                 frame = frame.f_back
                 continue
             return _line_of(frame)

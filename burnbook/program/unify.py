@@ -37,6 +37,7 @@ class Unifier:
         self.sizes = sizes
         self.inputs = inputs
         self.names = names
+        self.counts: dict[str, int] = {}  # the last number behind a name
         self.steps: list[Step] = []
         self.arrays: dict[Value, Any] = {}
         self.keys: list[Value] = []
@@ -147,11 +148,12 @@ class Unifier:
 
     def name(self, base: str) -> str:
         """A name that no other value has: "relu", "relu_2"."""
-        name, count = base, 1
+        name, count = base, self.counts.get(base, 1)
         while name in self.names:
             count += 1
             name = f"{base}_{count}"
         self.names.add(name)
+        self.counts[base] = count
         return name
 
     def _state_of(self, inputs: tuple[Any, ...]) -> str:

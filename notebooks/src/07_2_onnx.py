@@ -503,6 +503,19 @@ same(again.forward(test.images), tuned.forward(test.images))
 print(to_pytorch(tuned, folder / "tuned.pt").name, "for PyTorch")
 
 # %% [markdown]
+# PyTorch's class may call its weights otherwise: what is no layer takes no number here, so
+# `mlp.2` of an `nn.Sequential` is `mlp.1`, and a table of its own is `wpe_weight`. The
+# names of the file are those of the class, and the imported module knows them:
+#
+# ```python
+# names = original_names(model)   # {"mlp.1": "mlp.2", "wpe_weight": "wpe.weight", …}
+# to_pytorch(model, "model.pt", names=names)
+# ```
+#
+# Then `load_state_dict` takes the file as it is; of source that `ModelGen` has written,
+# `original_names("model.onnx")` tells them. What the exporter has put into the weights,
+# as it does with BatchNorm, does not come apart again.
+#
 # Back into an ONNX file: `to_onnx` writes one of any module, also of those that never came
 # from one; it needs an example of the inputs. And scikit-learn can have its network back,
 # better than it was:

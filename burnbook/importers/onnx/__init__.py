@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from burnbook.importers.onnx.load import check, load, source_of
+from burnbook.importers.onnx.load import check, load, original_names, source_of
 from burnbook.importers.onnx.model_gen import ModelGen, RecordType
 from burnbook.importers.onnx.report import OnnxReport
 
@@ -18,6 +18,7 @@ __all__ = [
     "check",
     "compare",
     "load",
+    "original_names",
     "source_of",
 ]
 

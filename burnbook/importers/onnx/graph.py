@@ -112,6 +112,7 @@ class Model:
     producer: str
     doc: str = ""
     kinds: dict[tuple[str, ...], str] = field(default_factory=dict)  # classes of parts
+    written: dict[str, Any] = field(default_factory=dict)  # constants of the file
 
 
 def read_model(proto: Any, files: Files) -> Model:

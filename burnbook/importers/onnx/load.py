@@ -30,6 +30,7 @@ from burnbook.importers.onnx.simplify import simplify
 from burnbook.importers.onnx.source import Field, Part, Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
+from burnbook.module import Module
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record.foreign import FROM_TORCH, guess
 from burnbook.tensor import TensorData
@@ -111,6 +112,7 @@ def prepared(proto: Any, title: str, files: Files) -> Model:
     with as_damage(title):
         plain = read_model(inferred(proto), files)
         plain.graph.fixed = fixed_sizes(proto)
+        plain.written = dict(plain.graph.constants)
     found = report_of(plain, title)
     if not found.is_supported():
         raise found.error()
@@ -230,12 +232,33 @@ def class_of(source: Source) -> Any:
     exec(compile(source.text, name, "exec", dont_inherit=True), module.__dict__)
     cls = module.Model
     cls.source = source.text
+    cls.originals = source.originals
     return cls
 
 
 def source_of(module: Any) -> str:
     """The Python source that a loaded module was made of."""
     return type(module).source
+
+
+def original_names(model: Any) -> dict[str, str]:
+    """What the file calls the layers and weights of an imported module, by our paths.
+
+    model: a module that `load` gave, or the ONNX file of one: a path, its bytes or an
+    onnx.ModelProto. A layer is called as the file's names of its weights tell, a weight
+    of no layer as its initializer; what nothing tells stays as it is here.
+
+    Example: {"h.0.mlp.1": "h.0.mlp.2", "wpe_weight": "wpe.weight", …}, which
+    `to_pytorch(module, path, names=…)` takes.
+    """
+    held = getattr(type(model), "originals", None)
+    if held is not None:
+        return dict(held)
+    if isinstance(model, Module):
+        what = f"{type(model).__name__} does not know of which file it was made"
+        cure = 'original_names("model.onnx"), which reads it'
+        raise ArgumentError("original_names", what, cure=cure)
+    return source_for(model).originals
 
 
 def record_of(source: Source) -> dict[str, Any]:

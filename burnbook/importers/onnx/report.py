@@ -9,7 +9,10 @@ from difflib import get_close_matches
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.importers.onnx.graph import CONTROL, Fact, Model
 from burnbook.importers.onnx.layers import Layer
+from burnbook.importers.onnx.naming import comment
 from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.originals import MADE_UP
+from burnbook.importers.onnx.ties import transposed
 from burnbook.importers.onnx.wiring import Fault, faults_of
 
 MOST_SHOWN = 100  # faults of a report
@@ -60,6 +63,7 @@ class OnnxReport:
 
     layers: what was found again of the layers, by name, with counts. faults: where the
     nodes do not fit together, and how.
+    turned: pairs of weights, of which the second is the first one transposed.
     """
 
     title: str
@@ -74,6 +78,7 @@ class OnnxReport:
     unsupported: list[Unsupported]
     layers: dict[str, int] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    turned: list[tuple[str, str]] = field(default_factory=list)
 
     def is_supported(self) -> bool:
         """Whether everything in the file is known, and the nodes fit together."""
@@ -123,6 +128,14 @@ class OnnxReport:
             lines += [f"    {name} {why}" for name, why in self.reasons()]
         else:
             lines.append("  all operators are known")
+        for first, second in self.turned:
+            what = "transposed: they are trained apart"
+            lines.append(f"  {second} equals {first} {what}")
+        if self.turned:
+            first, second = self.turned[0]
+            lines.append(
+                f"    try: in the source, ops.transpose of {first} in place of {second}"
+            )
         return "\n".join(lines)
 
 
@@ -162,7 +175,31 @@ def report_of(
         [*missing.values()],
         dict(layers),
         faults_of(graph) if as_written else [],
+        _turned(model),
     )
+
+
+def _turned(model: Model) -> list[tuple[str, str]]:
+    """Weights that the file has twice, as of an embedding and the layer after it.
+
+    A name that an exporter made up says less than the part that takes the weight.
+    """
+    graph = model.graph
+    weights = [(n, {"": a}) for n, a in graph.constants.items() if n in graph.trainable]
+    found = transposed(weights)
+    found = [(b, a) if MADE_UP.match(a) else (a, b) for a, b in found]
+    users = {n: node for node in graph.nodes for n in node.inputs if found}
+
+    def part(name: str) -> str:
+        path = users[name].path if name in users else None
+        return f"{'.'.join(path)}.weight" if path else name
+
+    shown: list[tuple[str, str]] = []
+    for first, second in found:
+        second = part(second) if MADE_UP.match(second) else second
+        first = part(first) if first == second else first
+        shown.append((comment(first), comment(second)))
+    return shown
 
 
 def _shown(fact: Fact | None) -> str:

@@ -39,23 +39,35 @@ from burnbook.importers.onnx.naming import (
 )
 from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.operators.sequences import AsItIs
+from burnbook.importers.onnx.originals import original_names
 from burnbook.importers.onnx.scopes import base_of, keys_of
 from burnbook.importers.onnx.structure import Group, structure_of
 from burnbook.importers.onnx.tensors import PACKED, packed
 from burnbook.importers.onnx.ties import ties, transposed
 from burnbook.importers.onnx.values import DTYPES
 from burnbook.module import Module
+from burnbook.module.module import MAY_HIDE
 from burnbook.module.tree import spelled
 
 Lines = tuple[int, int]
 SHORT = 16  # elements of a constant that stands where it is used
 FLOATS = ("float32", "float64", "float16")
 OURS = "self cls np nn ops device values Self Module Param Tensor Model"
-TAKEN = {*OURS.split(), *["Backend", "Numpy", "Path", "STATES", "b85decode"]}
+BUILTINS = "classmethod float list object range str tuple"  # that the source uses
+TAKEN = {
+    *(*OURS.split(), *BUILTINS.split()),
+    *("Backend", "Numpy", "Path", "STATES", "b85decode"),
+}
 METHODS = {
     *(n for n in dir(Module) if not isinstance(getattr_static(Module, n), OtherName)),
     *("compute", "default", "forward", "from_embedded", "from_file", "new"),
+} - {MAY_HIDE}
+# A field may be called as a builtin is, which stands behind no self.
+FIELDS = {
+    *(TAKEN - {*BUILTINS.split()}),
+    *(*METHODS, *keyword.kwlist, *keyword.softkwlist),
 }
+_NAME = re.compile(r"\w+")
 SIGNS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
 
 
@@ -123,6 +135,7 @@ class Slot:
     name: str
     is_list: bool
     entries: list[Entry] = field(default_factory=list)
+    base: str = ""  # as in the file
 
     def is_again(self, identity: tuple[Any, ...]) -> bool:
         """Whether what it holds is called again."""
@@ -151,6 +164,9 @@ class Slot:
             return f"[{made[0]} for _ in range({len(made)})]"
         inner = ", ".join(made) + ("," if self.is_mixed and len(made) == 1 else "")
         return f"({inner})" if self.is_mixed else f"[{inner}]"
+
+
+Scope = tuple[str, str, Field]  # our path, the file's, and what is there
 
 
 @dataclass
@@ -199,6 +215,24 @@ class Part:
                 else:
                     yield inner, entry.held.values
 
+    def scopes(self, around: str = "", there: str = "") -> Iterator[Scope]:
+        """Weights and layers by their paths, and by those that the file tells."""
+        for member in self.members:
+            at = f"{around}.{spelled(member.name)}".strip(".")
+            if isinstance(member, Field):
+                if member.form == "weight":
+                    yield at, f"{there}.{member.name}".strip("."), member
+                continue
+            for place, entry in enumerate(member.entries):
+                inner = f"{at}.{place}" if member.is_list else at
+                base = f"{there}.{member.base}".strip(".")
+                if member.is_list:
+                    base = f"{base}.{place if entry.number is None else entry.number}"
+                if isinstance(entry.held, Part):
+                    yield from entry.held.scopes(inner, base)
+                else:
+                    yield inner, base, entry.held
+
     def fields(self) -> Iterator[Field]:
         """All constants and layers, those of parts as well."""
         for member in self.members:
@@ -216,6 +250,7 @@ class Part:
 class Source:
     """The text of a module, and the values of its fields.
 
+    originals: what the file calls each layer and weight, by its path.
     lines: first and last line, counted from 1, of the statement that a node became: by
     the node's label, and by the names of its results; one for each node that has the
     name, as inner graphs may use one again.
@@ -224,6 +259,7 @@ class Source:
     text: str
     root: Part
     lines: dict[str, list[Lines]] = field(default_factory=dict)
+    originals: dict[str, str] = field(default_factory=dict)
 
     @property
     def fields(self) -> list[Field]:
@@ -280,7 +316,8 @@ class _Writer:
         self.classes: dict[tuple[str, str], str] = {}
         self.drawn: dict[str, Part] = {}  # by class, as they are written
         self.instances: dict[str, list[Part]] = {}
-        self.taken = set(TAKEN)
+        self.counts = Counter[str]()  # of classes that have a name
+        self.taken = {*TAKEN, *_NAME.findall(self.imports())}
 
     def write(self) -> Source:
         root = _Class(self, self.tree).part()
@@ -314,7 +351,8 @@ class _Writer:
         lines: dict[str, list[Lines]] = {}
         for label, a, b in found:
             lines.setdefault(label, []).append((a + first, b + first))
-        return Source(short, root, lines)
+        named = original_names(root.scopes(), self.model.written)
+        return Source(short, root, lines, named)
 
     @staticmethod
     def tie(root: Part) -> None:
@@ -401,10 +439,11 @@ class _Writer:
         key = kind, "\n".join(part.lines)
         if key not in self.classes:
             word = class_name(kind or base_of(group.key)[0])
-            name, k = word, 1
+            name, k = word, max(self.counts[word], 1)
             while name in self.taken or keyword.iskeyword(name):
                 k += 1
                 name = f"{word}{k}"
+            self.counts[word] = k
             self.taken.add(name)
             self.classes[key] = name
             self.drawn[name] = _Class(self, group).part()
@@ -502,7 +541,10 @@ class _Class:
         self.writer, self.group, self.canonical = writer, group, canonical
         self.is_root = group is writer.tree
         words = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
-        self.taken, self.taken_fields = set(words), words | METHODS
+        self.taken, self.taken_fields = (
+            dict.fromkeys(words, 1),
+            dict.fromkeys(FIELDS, 1),
+        )
         self.names: dict[str, str] = {}  # of values: an expression
         self.made_of: dict[str, list[tuple[Any, str]]] = {}  # constants that are fields
         self.members: list[Field | Slot] = []
@@ -767,7 +809,7 @@ class _Class:
     def new_slot(self, base: str, is_list: bool) -> Slot:
         """A new field of the class."""
         word = self.unused(identifier(base) or "part", self.taken_fields)
-        slot = Slot(word, is_list)
+        slot = Slot(word, is_list, base=base)
         self.members.append(slot)
         return slot
 
@@ -1078,14 +1120,18 @@ class _Class:
         self.names[value] = self.unused(made)
         return self.names[value]
 
-    def unused(self, word: str, taken: set[str] | None = None) -> str:
-        """A word that no name of the same sort has yet."""
+    def unused(self, word: str, taken: dict[str, int] | None = None) -> str:
+        """A word that no name of the same sort has yet.
+
+        taken: how often each word was asked for, so that the next number is known.
+        """
         taken = self.taken if taken is None else taken
-        made, k = word, 1
+        made, k = word, taken.get(word, 0)
         while made in taken:
             k += 1
             made = f"{word}_{k}"
-        taken.add(made)
+        taken[word] = max(k, 1)
+        taken.setdefault(made, 1)
         return made
 
     def shape_of(self, name: str) -> str:

@@ -4,7 +4,8 @@ ONNX has 26 element types and rank 0; a burnbook tensor has a kind, at least one
 and the element type of its backend. So numbers of 16, 32 and 64 bits that came from
 an input or a weight are tensors here (of any rank, on a sibling of their backend for
 another type), and everything else is a NumPy array: shapes, indices, truths, strings,
-quantized numbers, bfloat16.
+quantized numbers, bfloat16. While a capture runs, an array that depends on the inputs
+is a `TracedArray`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Bool, Float, Int, dtype_name
 from burnbook.core.errors import ArgumentError
+from burnbook.importers.onnx.traced import TracedArray, traced
 from burnbook.ops import select, shape as shape_ops
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
@@ -80,7 +82,7 @@ def dtype_of(name: str | int) -> np.dtype[Any]:
 
 def is_float(value: Value) -> bool:
     """Whether a value is a tensor, or an array that may become one."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, TracedArray)):
         return value.dtype in FLOATS
     return isinstance(value, (Tensor, float, np.floating))
 
@@ -94,7 +96,10 @@ def float_backend(device: Backend, dtype: np.dtype[Any]) -> Backend:
 def as_array(value: Value) -> Any:
     """A NumPy array of the same rank. Python's numbers are int64, float32 and bool."""
     if isinstance(value, Tensor):
-        return value.backend.to_numpy(value.value)
+        found = traced(value)
+        return value.backend.to_numpy(value.value) if found is None else found
+    if isinstance(value, TracedArray):
+        return value
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     array = np.asarray(value)
@@ -111,6 +116,8 @@ def as_tensor(value: Value, device: Backend) -> Tensor:
     """A tensor of the same rank on a device: Float on a sibling of its own type."""
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, TracedArray):
+        return value.tensor
     array = as_array(value)
     kind = {"f": Float, "b": Bool}.get(array.dtype.kind, Int)
     if kind is Float:
@@ -130,6 +137,14 @@ def device_of(values: Iterable[Value]) -> Backend | None:
             found = device_of(value)
             if found is not None:
                 return found
+    return None
+
+
+def traced_device(values: Iterable[Value]) -> Backend | None:
+    """The device of the first value that a capture traces, of arrays."""
+    for value in values:
+        if type(value) is TracedArray:
+            return value.tensor.backend
     return None
 
 
@@ -201,6 +216,8 @@ def aligned(*tensors: Tensor) -> list[Tensor]:
 
 def mask_of(array: Any, like: Tensor) -> Tensor:
     """A Bool tensor where `like` lives."""
+    if isinstance(array, TracedArray):
+        return array.astype(bool).tensor
     plain = np.array(array, bool, copy=None, order="C")
     if type(like.backend) is Numpy:
         return Tensor(plain, Bool, like.backend, plain.ndim)
@@ -209,6 +226,8 @@ def mask_of(array: Any, like: Tensor) -> Tensor:
 
 def indices_of(array: Any, like: Tensor) -> Tensor:
     """An Int tensor where `like` lives."""
+    if isinstance(array, TracedArray):
+        return array.astype(np.int64).tensor
     dtype = like.backend.dtype(Int)
     plain = np.array(array, dtype, copy=None, order="C")
     if type(like.backend) is Numpy:
@@ -246,6 +265,6 @@ def rearranged(x: Tensor, move: Callable[[Any], Any]) -> Tensor:
     """
     shape = tuple(x.value.shape)
     count = int(np.prod(shape, dtype=np.int64))
-    places = np.asarray(move(np.arange(count).reshape(shape)))
+    places = as_array(move(np.arange(count).reshape(shape)))
     flat, order = reshape(x, (count,)), indices_of(places.reshape(-1), x)
     return reshape(apply(select, flat, order, dim=0), places.shape)

@@ -12,8 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from burnbook.backend import Autodiff
 from burnbook.backend.numpy import Numpy
-from burnbook.importers.onnx import ModelGen, load, source_of
-from burnbook.importers.onnx.load import source_for
+from burnbook.core.dtypes import Int
+from burnbook.importers.onnx import ModelGen, check, load, source_of
+from burnbook.importers.onnx.load import record_of, source_for
 from burnbook.optim import GradientsParams, SgdConfig
 from burnbook.tensor import Tensor
 
@@ -136,6 +137,55 @@ def test_a_table_that_is_another_transposed_is_named_in_the_source():
     module = load(model(nodes, held, (2, 3), TensorProto.INT64), Numpy())
     text = "# head.weight is embed.weight, transposed: trained on, they part."
     assert text in source_of(module)
+
+
+def embedded(scores="onnx::MatMul_9"):
+    """A table, and its transpose under a name that an exporter made up."""
+    table = RNG.standard_normal((7, 4)).astype(np.float32)
+    nodes = [
+        helper.make_node("Gather", ["wte.weight", "x"], ["e"], name="/wte/Gather"),
+        helper.make_node("MatMul", ["e", scores], ["y"], name="/lm_head/MatMul"),
+    ]
+    held = {scores: np.ascontiguousarray(table.T), "wte.weight": table}
+    return model(nodes, held, (2, 3), TensorProto.INT64)
+
+
+def test_a_report_says_that_a_transposed_table_is_trained_apart():
+    report = check(embedded())
+    assert report.turned == [("wte.weight", "lm_head.weight")]
+    told = "lm_head.weight equals wte.weight transposed: they are trained apart"
+    assert told in str(report)
+    assert "try: in the source, ops.transpose of wte.weight" in str(report)
+
+
+def test_a_report_keeps_names_that_say_something():
+    report = check(embedded("scores.weight"))
+    assert report.turned == [("scores.weight", "wte.weight")]
+
+
+def test_a_report_of_other_weights_says_nothing_of_ties():
+    report = check(two_layers())
+    assert report.turned == []
+    assert "apart" not in str(report)
+
+
+def test_the_cure_that_the_report_names_keeps_the_weights_tied():
+    """The source with the embedding's table, turned, in place of the second weight."""
+    file = embedded()
+    source = source_for(file)
+    text = source.text.replace(
+        "self.lm_head.forward(wte)",
+        "ops.mat_mul(wte, ops.transpose(self.wte.weight.val()))",
+    )
+    assert text != source.text
+    space = {}
+    exec(text, space)  # our own source
+    tied = space["Model"].new(Numpy()).load_record(record_of(source))
+    x = np.array([[1, 2, 6], [3, 0, 2]])
+    ids = Tensor[2, Int].from_numpy(x, Numpy())
+    plain = load(file, Numpy())
+    found, wanted = np.asarray(tied.forward(ids)), np.asarray(plain.forward(ids))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 def test_copies_of_weights_do_not_fill_the_memory():

@@ -110,7 +110,7 @@ def _binary(name: str, word: str, op: Value, sign: Value, host: Value) -> Any:
     def on_arrays(x: Value, y: Value, *, axis_of_second: int | None = None) -> Any:
         y = _second(y, x.ndim, axis_of_second)
         with np.errstate(all="ignore"):
-            return np.asarray(host(x, y))
+            return as_array(host(x, y))
 
     return made.host(on_arrays)
 
@@ -330,7 +330,7 @@ def _many(name: str, op: Value, host: Value, mean: bool = False) -> None:
         found = parts[0]
         for part in parts[1:]:
             found = host(found, part)
-        return np.asarray(found)
+        return as_array(found)
 
     on_tensors.__name__ = _name(name)
     on_tensors.__doc__ = f"{name} of any number of inputs, which broadcast."
@@ -347,7 +347,7 @@ def _compared(name: str, word: str, function: Value) -> None:
     """An operator on arrays, of two inputs that broadcast."""
 
     def on_arrays(x: Value, y: Value, *, axis_of_second: int | None = None) -> Any:
-        return np.asarray(function(x, _second(y, x.ndim, axis_of_second)))
+        return as_array(function(x, _second(y, x.ndim, axis_of_second)))
 
     on_arrays.__name__ = word
     on_arrays.__doc__ = f"{name} of two inputs, which broadcast."
@@ -399,8 +399,8 @@ def is_inf(x: Value, *, detect_negative: int = 1, detect_positive: int = 1) -> A
 def where(cond: Value, x: Tensor, y: Tensor) -> Tensor:
     """x where cond is true, y elsewhere; all three broadcast."""
     shape = np.broadcast_shapes(cond.shape, tuple(x.value.shape), tuple(y.value.shape))
-    x, y = (_spread(part, shape) for part in (x, y))
-    return apply(ops.mask_where, y, mask_of(np.broadcast_to(cond, shape), x), x)
+    x, y, mask = (_spread(part, shape) for part in (x, y, mask_of(cond, x)))
+    return apply(ops.mask_where, y, mask, x)
 
 
 @where.host

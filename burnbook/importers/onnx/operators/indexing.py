@@ -8,6 +8,7 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.importers.onnx.operators.registry import host_operator, operator
+from burnbook.importers.onnx.traced import TracedArray, from_start, take
 from burnbook.importers.onnx.values import (
     Value,
     as_array,
@@ -29,19 +30,27 @@ def gather(x: Tensor, indices: Value, *, axis: int = 0) -> Tensor:
     shape = tuple(x.value.shape)
     axis %= len(shape)
     places = indices.astype(np.int64).reshape(-1)
-    places = np.where(places < 0, places + shape[axis], places)
+    places = from_start(places, shape[axis])
     found = apply(ops.select, x, indices_of(places, x), dim=axis)
     return reshape(found, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
 
 
 @gather.host
 def _(x: Value, indices: Value, *, axis: int = 0) -> Any:
-    return np.take(x, indices.astype(np.int64), axis)
+    return take(x, indices.astype(np.int64), axis)
 
 
 @operator("GatherElements")
 def gather_elements(x: Tensor, indices: Value, *, axis: int = 0) -> Tensor:
     """One element for each index, in the same row of all other dims."""
+    if isinstance(indices, TracedArray):
+        shape = tuple(x.value.shape)
+        cut = [slice(0, n, 1) for n in indices.shape]
+        cut[axis] = slice(0, shape[axis], 1)
+        if tuple(cut) != tuple(slice(0, n, 1) for n in shape):
+            x = apply(ops.slice_, x, index=tuple(cut))
+        places = indices_of(from_start(indices, shape[axis]), x)
+        return apply(ops.gather, x, places, dim=axis % len(shape))
     return rearranged(x, lambda at: _elements(at, indices, axis))
 
 

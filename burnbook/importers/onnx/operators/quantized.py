@@ -10,6 +10,7 @@ import numpy as np
 from burnbook.importers.onnx.operators.convolution import conv
 from burnbook.importers.onnx.operators.registry import host_operator
 from burnbook.importers.onnx.operators.types import converted
+from burnbook.importers.onnx.traced import TracedArray
 from burnbook.importers.onnx.values import Value, as_array, dtype_of
 
 
@@ -23,6 +24,11 @@ def _spread(part: Value, x: Value, axis: int, block_size: int) -> Any:
     shape = [1] * x.ndim
     shape[axis] = part.size
     return part.reshape(shape)
+
+
+def _is_nothing(zero: Value) -> bool:
+    """Whether a zero point is known to change nothing."""
+    return zero is None or (isinstance(zero, np.ndarray) and not zero.any())
 
 
 def _held(x: Value, wanted: np.dtype[Any], saturate: int = 1) -> Any:
@@ -82,7 +88,7 @@ def dequantize_linear(
     """(x − zero point) scale, in the scale's type."""
     wanted = dtype_of(output_dtype) if output_dtype else scale.dtype
     s = _spread(scale, x, axis, block_size).astype(np.float32)
-    if zero is None or not zero.any():
+    if _is_nothing(zero):
         found = x.astype(np.float32)
     elif x.dtype.itemsize < 3:  # float32 holds all of them
         found = x.astype(np.float32)
@@ -96,13 +102,12 @@ def dequantize_linear(
 @host_operator("DynamicQuantizeLinear", many=True)
 def dynamic_quantize_linear(x: Value, *, outputs: int = 1) -> tuple[Any, ...]:
     """uint8 over the range of x, which includes 0: numbers, scale and zero point."""
-    low, high = min(0.0, float(x.min(initial=0))), max(0.0, float(x.max(initial=0)))
-    scale = np.float32((np.float32(high) - np.float32(low)) / np.float32(255))
-    if scale == 0:
-        scale = np.float32(1)
-    zero = np.uint8(np.clip(np.rint((0 - np.float32(low)) / scale), 0, 255))
-    found = np.clip(np.rint(x / scale) + int(zero), 0, 255).astype(np.uint8)
-    return found, np.asarray(scale), np.asarray(zero)
+    low, high = x.min(initial=0), x.max(initial=0)
+    scale = (high - low) / np.float32(255)
+    scale = np.where(scale == 0, np.float32(1), scale)
+    zero = np.clip(np.rint((0 - low) / scale), 0, 255)
+    found = np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.uint8)
+    return found, as_array(scale), as_array(zero).astype(np.uint8)
 
 
 @host_operator("MatMulInteger")
@@ -117,7 +122,7 @@ def mat_mul_integer(
 def _centered(x: Value, zero: Value, axis: int) -> Any:
     """Whole numbers without their zero point, as floats that hold them exactly."""
     wide = x.astype(np.float32 if x.dtype.itemsize < 3 else np.float64)
-    if zero is None or not zero.any():
+    if _is_nothing(zero):
         return wide
     if zero.ndim == 1 and zero.size > 1:
         zero = zero[:, None] if axis == -2 else zero[None, :]
@@ -136,7 +141,11 @@ def _product(x: Value, y: Value) -> Any:
         for start in range(0, x.shape[-1], PIECE):
             rows = slice(start, start + PIECE)
             part = np.matmul(x[..., rows], y[..., rows, :])
-            found = part if found is None else np.add(found, part, dtype=np.float64)
+            if isinstance(part, TracedArray):  # a backend has one type of floats
+                part = np.rint(part).astype(np.int64)
+                found = part if found is None else found + part
+            else:
+                found = part if found is None else np.add(found, part, dtype=np.float64)
         if found is not None:
             return found
     return np.matmul(x.astype(np.float64), y.astype(np.float64))
@@ -173,9 +182,9 @@ def conv_integer(
     narrow = x.dtype.itemsize < 3 and prod(w.shape[1:]) <= PIECE
     dtype = np.float32 if narrow else np.float64
     wide, taps = x.astype(dtype), w.astype(dtype)
-    if x_zero is not None and x_zero.any():
+    if not _is_nothing(x_zero):
         wide -= x_zero.astype(dtype)
-    if w_zero is not None and w_zero.any():
+    if not _is_nothing(w_zero):
         zero = w_zero.astype(dtype)
         taps -= zero.reshape(shape) if zero.size > 1 else zero.reshape(())
     return np.rint(as_array(conv(wide, taps, **how))).astype(np.int32)

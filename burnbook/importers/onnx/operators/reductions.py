@@ -9,7 +9,7 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.importers.onnx.operators.registry import host_operator, operator
-from burnbook.importers.onnx.values import Value, aligned, ints, reshape
+from burnbook.importers.onnx.values import Value, aligned, as_array, ints, reshape
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 
@@ -69,7 +69,7 @@ def _reduction(
                 found = host(x[None], (0,))[0]
         if keepdims and over:
             found = np.expand_dims(found, over)
-        return np.asarray(found).astype(x.dtype)
+        return as_array(found).astype(x.dtype)
 
     on_tensor.__name__ = "".join(
         "_" + c.lower() if c.isupper() else c for c in name
@@ -204,7 +204,7 @@ def _extreme(name: str, find: Callable[..., Any]) -> None:
             found = x.shape[axis] - 1 - find(np.flip(x, axis), axis)
         else:
             found = find(x, axis)
-        found = np.asarray(found, np.int64)
+        found = as_array(found).astype(np.int64, copy=False)
         return np.expand_dims(found, axis) if keepdims else found
 
     on_array.__name__ = "arg_max" if name == "ArgMax" else "arg_min"

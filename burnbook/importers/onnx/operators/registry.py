@@ -22,6 +22,7 @@ from burnbook.importers.onnx.values import (
     is_float,
     lifted,
     lowered,
+    traced_device,
 )
 from burnbook.importers.onnx.versions import VERSIONS
 from burnbook.record.tree import short
@@ -98,14 +99,18 @@ class Operator:
 
     def _run(self, inputs: tuple[Value, ...], attributes: dict[str, Any]) -> Any:
         device = device_of(inputs)
+        own = traced_device(inputs) if device is None else None
         form = self.on_tensors
         if form is None:
             found = self.on_arrays(*self._lowered(inputs), **attributes)  # type: ignore[misc]
+            device = device or own
             if device is None:
                 return found
             if self.many:
                 return tuple(lifted(v, device) for v in found)
             return lifted(found, device)
+        if own is not None and any(map(_has_float, inputs)):
+            device = own
         if device is not None:
             return form(*self._lifted(inputs, device), **attributes)
         if not any(map(_has_float, inputs)):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.importers.onnx.operators.registry import host_operator, operator
+from burnbook.importers.onnx.traced import TracedArray, take_along
 from burnbook.importers.onnx.values import Value, as_array, number, rearranged
 from burnbook.tensor import Tensor
 
@@ -23,6 +24,9 @@ def top_k(
 ) -> tuple[Any, ...]:
     """The k largest (or least) elements along an axis, and where they stand."""
     order = _order(as_array(x), k, axis, largest)
+    if isinstance(order, TracedArray):
+        held = TracedArray(x, x.value.dtype)
+        return take_along(held, order, axis).tensor, order
     picked = rearranged(x, lambda at: np.take_along_axis(at, order, axis))
     return picked, order
 
