@@ -178,7 +178,7 @@ class _Part:
                 begin = first + (text or read(64) or b"")
                 kind, cure = guess(begin[:64])
                 is_ours = begin[HEAD : HEAD + 1] == b"{" and text
-                if kind and not is_ours:
+                if kind not in ("", "safetensors") and not is_ours:
                     what = f"this is {kind}, not safetensors"
                     raise RecordError(self.where, what, cure=cure) from None
                 raise trouble.explain(self.where, [], WHOLE) from None

@@ -16,13 +16,16 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike
 
 from burnbook import ops
 from burnbook.core.dtypes import Bool, Float, Int, KindType
+from burnbook.core.op import Op
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 
 Value = Any  # a TracedArray, an array or a number
+Axis = int | tuple[int, ...] | None
 PAIRS: dict[str, Any] = {
     "add": ops.add,
     "subtract": ops.sub,
@@ -101,7 +104,7 @@ class TracedArray(NDArrayOperatorsMixin):
 
     __slots__ = ("dtype", "tensor")
 
-    def __init__(self, tensor: Tensor, dtype: Any):
+    def __init__(self, tensor: Tensor, dtype: DTypeLike):
         self.tensor, self.dtype = tensor, np.dtype(dtype)
 
     @property
@@ -127,11 +130,15 @@ class TracedArray(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> Any:
         """Refused by the capture, which names the line."""
         return np.array(self.tensor.backend.to_numpy(self.tensor.value), dtype)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **more: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *given: object, **more: object
+    ) -> Any:
         more.pop("out", None)  # what is written into stays, and the result is used
         dtype = more.pop("dtype", None)
         if method != "__call__" or more:
@@ -140,7 +147,11 @@ class TracedArray(NDArrayOperatorsMixin):
         return found if dtype is None else found.astype(dtype)
 
     def __array_function__(
-        self, function: Any, types: Any, given: Any, named: Any
+        self,
+        function: Callable[..., Any],
+        types: object,
+        given: tuple[Any, ...],
+        named: dict[str, Any],
     ) -> Any:
         form = FUNCTIONS.get(function.__name__)
         return self._refused() if form is None else form(*given, **named)
@@ -199,7 +210,7 @@ class TracedArray(NDArrayOperatorsMixin):
         """Another tensor, with elements of the same type."""
         return TracedArray(tensor, self.dtype)
 
-    def astype(self, dtype: Any, copy: bool = True) -> TracedArray:
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> TracedArray:
         """The values in another element type."""
         wanted = np.dtype(dtype)
         if wanted == self.dtype:
@@ -233,23 +244,23 @@ class TracedArray(NDArrayOperatorsMixin):
         """The array itself, as nothing writes to it."""
         return self
 
-    def any(self, axis: Any = None) -> TracedArray:
+    def any(self, axis: Axis = None) -> TracedArray:
         """Whether one element is not 0."""
         return _reduced(self, axis, ops.any_dim, np.dtype(bool))
 
-    def all(self, axis: Any = None) -> TracedArray:
+    def all(self, axis: Axis = None) -> TracedArray:
         """Whether no element is 0."""
         return _reduced(self, axis, ops.all_dim, np.dtype(bool))
 
-    def min(self, axis: Any = None, **more: Any) -> TracedArray:
+    def min(self, axis: Axis = None, **more: bool) -> TracedArray:
         """The least element along axes."""
         return _extreme(self, axis, ops.min_dim, np.minimum, **more)
 
-    def max(self, axis: Any = None, **more: Any) -> TracedArray:
+    def max(self, axis: Axis = None, **more: bool) -> TracedArray:
         """The largest element along axes."""
         return _extreme(self, axis, ops.max_dim, np.maximum, **more)
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> TracedArray:
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> TracedArray:
         """The sum along axes."""
         return _sum(self, axis, keepdims=keepdims)
 
@@ -309,7 +320,7 @@ def _shaped(x: Tensor, shape: Sequence[int]) -> Tensor:
     return apply(ops.reshape, x, shape=tuple(map(int, shape)))
 
 
-def _pair(op: Any, *parts: Tensor) -> Tensor:
+def _pair(op: Op, *parts: Tensor) -> Tensor:
     """An op of tensors whose ranks may differ."""
     rank = max(len(x.value.shape) for x in parts)
     same = [_shaped(x, (1,) * (rank - x.value.ndim) + x.value.shape) for x in parts]
@@ -418,7 +429,7 @@ def _open(ends: tuple[int, int, int]) -> tuple[int, int | None, int]:
     return start, None if stop < 0 else stop, step
 
 
-def _axes(x: TracedArray, axis: Any) -> list[int]:
+def _axes(x: TracedArray, axis: Axis) -> list[int]:
     if axis is None:
         return list(range(x.ndim))
     several = (axis,) if isinstance(axis, (int, np.integer)) else axis
@@ -426,7 +437,7 @@ def _axes(x: TracedArray, axis: Any) -> list[int]:
 
 
 def _reduced(
-    x: TracedArray, axis: Any, op: Any, dtype: np.dtype[Any], keepdims: bool = False
+    x: TracedArray, axis: Axis, op: Op, dtype: np.dtype[Any], keepdims: bool = False
 ) -> TracedArray:
     """One element of many along axes, one axis after the other."""
     over, found = _axes(x, axis), x.tensor
@@ -446,8 +457,8 @@ def _reduced(
 
 def _extreme(
     x: TracedArray,
-    axis: Any,
-    op: Any,
+    axis: Axis,
+    op: Op,
     pair: Any,
     initial: Any = None,
     keepdims: bool = False,
@@ -459,7 +470,7 @@ def _extreme(
     return found.astype(x.dtype)
 
 
-def _is_end(value: Any, dtype: np.dtype[Any]) -> bool:
+def _is_end(value: float | None, dtype: np.dtype[Any]) -> bool:
     """Whether nothing lies beyond a value, or nothing before it."""
     if dtype.kind == "b":
         return isinstance(value, bool)
@@ -475,28 +486,28 @@ def _wide(x: TracedArray) -> TracedArray:
     return x.astype(np.uint64 if x.dtype.kind == "u" else np.int64)
 
 
-def _sum(x: TracedArray, axis: Any = None, *, keepdims: bool = False) -> TracedArray:
+def _sum(x: TracedArray, axis: Axis = None, *, keepdims: bool = False) -> TracedArray:
     plain = _wide(x)
     return _reduced(plain, axis, ops.sum_dim, plain.dtype, keepdims)
 
 
-def _prod(x: TracedArray, axis: Any = None, *, keepdims: bool = False) -> TracedArray:
+def _prod(x: TracedArray, axis: Axis = None, *, keepdims: bool = False) -> TracedArray:
     plain = _wide(x)
     return _reduced(plain, axis, ops.prod_dim, plain.dtype, keepdims)
 
 
-def _mean(x: TracedArray, axis: Any = None, *, keepdims: bool = False) -> TracedArray:
+def _mean(x: TracedArray, axis: Axis = None, *, keepdims: bool = False) -> TracedArray:
     plain = x if x.dtype.kind == "f" else x.astype(np.float64)
     return _reduced(plain, axis, ops.mean_dim, plain.dtype, keepdims)
 
 
-def _cumsum(x: TracedArray, axis: int, dtype: Any = None) -> TracedArray:
+def _cumsum(x: TracedArray, axis: int, dtype: DTypeLike | None = None) -> TracedArray:
     plain = _wide(x)
     found = plain.like(apply(ops.cumsum, plain.tensor, dim=axis % x.ndim))
     return found if dtype is None else found.astype(dtype)
 
 
-def _place(op: Any) -> Callable[..., TracedArray]:
+def _place(op: Op) -> Callable[..., TracedArray]:
     """Where the largest or least element stands."""
 
     def find(x: TracedArray, axis: int) -> TracedArray:
@@ -567,7 +578,7 @@ def _split(x: TracedArray, places: Value, axis: int = 0) -> list[TracedArray]:
     return [x.like(_cut(x.tensor, axis % x.ndim, part)) for part in rows]
 
 
-def _flip(x: TracedArray, axis: Any = None) -> TracedArray:
+def _flip(x: TracedArray, axis: Axis = None) -> TracedArray:
     return x.like(apply(ops.flip, x.tensor, axes=tuple(_axes(x, axis))))
 
 
@@ -587,7 +598,7 @@ def _repeat(x: TracedArray, count: int, axis: int) -> TracedArray:
     return wide.reshape((*x.shape[:dim], x.shape[dim] * count, *x.shape[dim + 1 :]))
 
 
-def _broadcast_to(x: TracedArray, shape: Any) -> TracedArray:
+def _broadcast_to(x: TracedArray, shape: Sequence[int]) -> TracedArray:
     wanted = tuple(map(int, shape))
     held = _shaped(x.tensor, (1,) * (len(wanted) - x.ndim) + x.shape)
     if tuple(held.value.shape) == wanted:
@@ -595,20 +606,22 @@ def _broadcast_to(x: TracedArray, shape: Any) -> TracedArray:
     return x.like(apply(ops.expand, held, shape=wanted))
 
 
-def _expand_dims(x: TracedArray, axis: Any) -> TracedArray:
+def _expand_dims(x: TracedArray, axis: int | tuple[int, ...]) -> TracedArray:
     several = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
     rank = x.ndim + len(several)
     places, rest = {int(a) % rank for a in several}, iter(x.shape)
     return x.reshape([1 if i in places else next(rest) for i in range(rank)])
 
 
-def _squeeze(x: TracedArray, axis: Any = None) -> TracedArray:
+def _squeeze(x: TracedArray, axis: Axis = None) -> TracedArray:
     gone = [i for i, n in enumerate(x.shape) if n == 1]
     gone = gone if axis is None else _axes(x, axis)
     return x.reshape([n for i, n in enumerate(x.shape) if i not in gone])
 
 
-def _moveaxis(x: TracedArray, source: Any, target: Any) -> TracedArray:
+def _moveaxis(
+    x: TracedArray, source: Sequence[int] | int, target: Sequence[int] | int
+) -> TracedArray:
     shown = np.moveaxis(np.empty(range(1, x.ndim + 1), bool), source, target)
     return x.transpose([n - 1 for n in shown.shape])
 
@@ -628,7 +641,7 @@ def _pad(x: TracedArray, widths: Any, *, constant_values: Any = 0) -> TracedArra
     return x.like(apply(ops.pad, x.tensor, widths=pairs, value=value))
 
 
-def _argsort(x: TracedArray, axis: int = -1, *, kind: Any = None) -> TracedArray:
+def _argsort(x: TracedArray, axis: int = -1, *, kind: object = None) -> TracedArray:
     plain = x.astype(np.int64) if x.dtype.kind == "b" else x
     found = apply(ops.argsort, plain.tensor, dim=axis % x.ndim)
     return TracedArray(found, np.int64)
