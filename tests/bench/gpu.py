@@ -37,6 +37,7 @@ def contenders():
             {
                 "PyTorch": getattr(theirs, work)("eager"),
                 "step by step": getattr(ours, work)(True),
+                "captured": getattr(ours, f"captured_{work}")(True),
             },
         )
     for batch in (1, 256):

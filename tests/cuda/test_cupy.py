@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import burnbook
-from burnbook.backend import Autodiff
+from burnbook.backend import Autodiff, Fusion
 from burnbook.backend.base import ArraySpace
 from burnbook.backend.cupy import Cupy
 from burnbook.backend.numpy import Numpy
@@ -393,6 +393,15 @@ def test_brackets_and_equations_on_the_gpu_agree_with_numpy(gpu):
 @pytest.mark.gpu
 def test_the_guides_training_steps_on_the_gpu_agree_with_numpy(gpu):
     assert_same_steps(gpu)
+
+
+@pytest.mark.gpu
+def test_the_guides_training_steps_on_the_gpu_are_the_same_with_fusion(gpu):
+    losses, weights = guide_steps(Autodiff(Fusion(gpu)))
+    expected, others = guide_steps(Autodiff(gpu))
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    for weight, other in zip(weights, others, strict=True):
+        np.testing.assert_allclose(weight, other, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.gpu

@@ -261,7 +261,7 @@ def test_damaged_burnpack_has_a_line_of_its_own(data, first, tmp_path):
     (b"\1", "the file ends inside its names"),
     (b"\xff" * 20, "the file ends inside its names"),
     (safe([1]), "the names are not a map"),
-    (safe(b"{"), "this is not JSON"),
+    (safe(b"{["), "this is not JSON"),
     (safe(b'{"a":1,"a":2}'), "a map has 'a' twice"),
     (safe({"__metadata__": {"a": 1}}), "__metadata__ holds no texts"),
     (safe({"a": 3}), "a is not described"),
