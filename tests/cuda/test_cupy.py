@@ -22,6 +22,7 @@ from burnbook.core.op import OPS
 from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.loss import cross_entropy
 from burnbook.ops.random import bernoulli, normal, philox, random_bits, uniform
+from burnbook.tensor import Tensor
 from tests.support.cuda_on_cpu import Cuda
 from tests.support.far_arrays import Far, assert_as_plain, assert_same
 from tests.support.refusals import refused
@@ -247,8 +248,8 @@ def test_the_backend_describes_itself_and_pickles(gpu):
     assert isinstance(gpu.xp, ArraySpace)
 
 
-def guide_steps(device):
-    """The losses and parameters of three training steps of the guide's model."""
+def guide_steps(device, count=3):
+    """The losses and parameters of some training steps of the guide's model."""
     from burnbook.examples.guide.model import ModelConfig
     from burnbook.nn import CrossEntropyLossConfig
     from burnbook.optim import AdamConfig, GradientsParams
@@ -260,7 +261,7 @@ def guide_steps(device):
     device.seed(7)
     model = ModelConfig(10, 32).init(device)
     optim, losses = AdamConfig().init(), []
-    for _ in range(3):
+    for _ in range(count):
         output = model.forward(images)
         loss = CrossEntropyLossConfig().init(device).forward(output, targets)
         grads = GradientsParams.from_grads(loss.backward(), model)
@@ -397,11 +398,24 @@ def test_the_guides_training_steps_on_the_gpu_agree_with_numpy(gpu):
 
 @pytest.mark.gpu
 def test_the_guides_training_steps_on_the_gpu_are_the_same_with_fusion(gpu):
-    losses, weights = guide_steps(Autodiff(Fusion(gpu)))
-    expected, others = guide_steps(Autodiff(gpu))
+    losses, weights = guide_steps(Autodiff(Fusion(gpu)), 8)
+    expected, others = guide_steps(Autodiff(gpu), 8)
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     for weight, other in zip(weights, others, strict=True):
         np.testing.assert_allclose(weight, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.gpu
+def test_a_stream_that_comes_again_is_a_graph_on_the_gpu(gpu):
+    device = Fusion(gpu)
+    draw = np.random.default_rng(0).random
+    for number in range(8):
+        x = Tensor.from_numpy(draw((40, 5), np.float32), device)
+        scale = float(number)
+        found = ((x * scale + 1.0).relu() - 0.5).exp().sum_dim(1).into_data()
+        array = np.asarray(x.into_data().to_numpy(), np.float64)
+        wanted = np.exp(np.maximum(array * scale + 1, 0) - 0.5).sum(1, keepdims=True)
+        np.testing.assert_allclose(found.to_numpy(), wanted, rtol=1e-5)
 
 
 @pytest.mark.gpu

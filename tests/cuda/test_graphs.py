@@ -302,6 +302,7 @@ def test_products_of_cublas_are_those_of_cupy(gpu):
                     x = xp.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
                 if turned & 2:
                     y = xp.ascontiguousarray(y.swapaxes(-1, -2)).swapaxes(-1, -2)
+                xp.cuda.get_current_stream().synchronize()  # x and y are there
                 with gpu.recorder.stream:
                     found = products.matmul(x, y)
                 gpu.recorder.stream.synchronize()

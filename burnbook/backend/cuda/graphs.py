@@ -129,7 +129,7 @@ class Recorder:
                 except BaseException:
                     self._renew()
                     raise
-            return Graph(graph, (pool, self.sent)), found
+            return Graph(graph, pool, self.sent), found
 
     def _renew(self) -> None:
         """Another stream, after one whose recording failed."""
@@ -187,11 +187,17 @@ class ChangingNumbers:
 class Graph:
     """Recorded work; a call launches it on the current stream.
 
-    held: what has to stay in memory as long as it may be launched.
+    pool: the memory of all that it computes. sent: arrays that it reads.
     """
 
-    def __init__(self, graph: Any, held: Any):
-        self._graph, self._held = graph, held
+    def __init__(self, graph: Any, pool: Any, sent: list[Any]):
+        self._graph, self._sent = graph, sent
+        self._pool = pool
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes are kept for what it computes."""
+        return self._pool.total_bytes()
 
     def __call__(self) -> None:
         self._graph.launch()

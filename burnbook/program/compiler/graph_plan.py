@@ -125,6 +125,11 @@ class GraphPlan:
                 part()
             return [out.copy() for out in self._outs]
 
+    @property
+    def bytes(self) -> int:
+        """How many bytes the graphs keep for their values."""
+        return sum(getattr(part, "bytes", 0) for part in self._parts)
+
     def __str__(self) -> str:
         count = len(self.what.steps)
         text = f"{count} step{'s' * (count != 1)} in {self.graphs} CUDA graph"
@@ -312,4 +317,4 @@ def plan_of(what: Part, n: int | None, backend: Any) -> Plan | GraphPlan:
     """The plan for a batch of n on a backend: graphs where it has them."""
     if backend.has_graphs:
         return GraphPlan(what, n, backend)
-    return Plan(what, n, backend, bool(backend.kernels))
+    return Plan(what, n, backend, bool(getattr(backend, "kernels", None)))

@@ -5,7 +5,8 @@ is written for the stream: it calls one op after the other, gives up each result
 its last use, and goes over chains of elementwise ops in stretches (chains.py). Once it
 is seen that most of what comes in stays the same, as the weights of a model that is
 asked, and little has to be copied, the plan of a program takes over (plan.py), with
-every array in its place and weights laid out for the kernels.
+every array in its place and weights laid out for the kernels. On a GPU that plan is a
+CUDA graph (graph_plan.py), which takes over wherever copies are small beside launches.
 """
 
 import threading
@@ -24,6 +25,7 @@ from burnbook.core.formulas import Formula
 from burnbook.program.compiler import kernels as kernels, patterns as patterns
 from burnbook.program.compiler.chains import Writer
 from burnbook.program.compiler.fusion import RULES, fused_steps
+from burnbook.program.compiler.graph_plan import GraphPlan, plan_of as program_plan
 from burnbook.program.compiler.loops import can_compile
 from burnbook.program.compiler.passes import lower_steps, used_steps
 from burnbook.program.compiler.plan import Part, Plan
@@ -31,6 +33,7 @@ from burnbook.program.sizes import mapped
 from burnbook.program.values import Step, Value
 
 COPIED = 1 << 20  # bytes that a run may copy to and from places of their own
+COPIED_THERE = 1 << 26  # the same on a GPU
 PATIENCE = 3  # how often what stayed the same may turn out not to
 WORTH = 0.5  # seconds in chains after which they are compiled: what that takes
 PLACES = 1 << 28  # bytes of all places together that plans keep from run to run
@@ -67,12 +70,12 @@ class StreamPlan:
         cost = self._write(False).cost
         self._cost = cost if self.is_plain and can_compile(backend) else 0.0
         # an elementwise step needs no places; there is nothing to lay out for it
-        self._may_bind = any(
+        self._may_bind = backend.has_graphs or any(
             getattr(step.op, "source", step.op) not in elementwise() for step in wanted
         )
         self._seen: list[ref[Deferred]] = []
         self._bound: BoundStream | None = None
-        self._patience = PATIENCE if self.is_plain else 0
+        self._patience = PATIENCE if self.is_plain or backend.has_graphs else 0
 
     def run(self, inputs: Sequence[Deferred], numbers: Sequence[Any]) -> Sequence[Any]:
         """The results that are held."""
@@ -120,8 +123,22 @@ class StreamPlan:
         )
         copied += sum(_bytes(value) for value in self.outputs)
         self._patience -= 1
-        if copied <= COPIED and any(same):
+        if self.backend.has_graphs:
+            if copied <= COPIED_THERE:
+                self._record(inputs, same, numbers)
+        elif copied <= COPIED and any(same):
             self._bound = BoundStream(self, inputs, same, numbers)
+            _kept.add(self)
+
+    def _record(
+        self, inputs: Sequence[Deferred], same: Sequence[bool], numbers: Sequence[Any]
+    ) -> None:
+        """Let a CUDA graph take over, where one can be made."""
+        try:
+            self._bound = BoundStream(self, inputs, same, numbers)
+        except Exception:  # what is wrong shows where the function runs
+            self._patience = 0
+        else:
             _kept.add(self)
 
     @property
@@ -176,7 +193,8 @@ class BoundStream:
         ]
         constants = {value: given.array for value, given, one in pairs if one}
         backend = whole.backend
-        lowered = lower_steps(steps, whole.outputs, constants, backend, RULES)
+        rules = () if backend.has_graphs else RULES
+        lowered = lower_steps(steps, whole.outputs, constants, backend, rules)
         part = Part(
             tuple([value for value, _, one in pairs if not one]),
             lowered.steps,
@@ -184,8 +202,7 @@ class BoundStream:
             lowered.constants,
             tuple([whole.numbers.values[i] for i in self.keys]),
         )
-        compiled = bool(getattr(backend, "kernels", None))
-        self.plan: Plan | None = Plan(part, None, backend, compiled)
+        self.plan: Plan | GraphPlan | None = program_plan(part, None, backend)
 
     def _end(self, _: Any) -> None:
         self.plan, self.is_over = None, True
