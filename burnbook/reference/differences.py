@@ -1161,6 +1161,15 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "records",
+        "two tensors with one new name",
+        "the later one takes the place of the other",
+        "an error names both",
+        "a rule that is too wide would lose weights silently",
+        proof="tests/importers/test_key_remap.py::"
+        "test_two_tensors_with_one_new_name_are_an_error_that_names_both",
+    ),
+    _row(
+        "records",
         "loading from a store",
         "load_from changes the module in place and gives an ApplyResult",
         "gives both: model, result = model.load_from(store)",
