@@ -71,8 +71,58 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+# CI runs the tests twice, bare and with everything installed. What passed bare, and has
+# nothing to do with what is installed later, is not run again.
+
+NOTE = "--note-passed"
+WITHOUT = "--without-passed"
+AGAIN = tuple(
+    f"tests/{folder}/"
+    for folder in [
+        "reference",
+        "oracle",
+        "torch",
+        "importers",
+        "exporters",
+        "record",
+        "golden",
+    ]
+)
+
+
+def pytest_addoption(parser):
+    parser.addoption(NOTE, metavar="FILE", help="write the names of what passed")
+    parser.addoption(WITHOUT, metavar="FILE", help="leave out what such a file names")
+
+
+def pytest_collection_modifyitems(config, items):
+    file = config.getoption(WITHOUT)
+    if file is None or not Path(file).is_file():
+        return
+    passed = set(Path(file).read_text(encoding="utf-8").splitlines())
+    known = [
+        one
+        for one in items
+        if one.nodeid in passed and not one.nodeid.startswith(AGAIN)
+    ]
+    config.hook.pytest_deselected(items=known)
+    left = set(items) - set(known)
+    items[:] = [one for one in items if one in left]
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.passed:
+        _passed.append(report.nodeid)
+
+
+_passed = []
+
+
 def pytest_sessionfinish(session):
     """Leave nothing behind."""
     import shutil
 
+    file = session.config.getoption(NOTE)
+    if file is not None and not hasattr(session.config, "workerinput"):
+        Path(file).write_text("\n".join(_passed), encoding="utf-8")
     shutil.rmtree(os.environ["BURNBOOK_CACHE"], ignore_errors=True)
