@@ -76,17 +76,9 @@ def pytest_ignore_collect(collection_path, config):
 
 NOTE = "--note-passed"
 WITHOUT = "--without-passed"
-AGAIN = tuple(
-    f"tests/{folder}/"
-    for folder in [
-        "reference",
-        "oracle",
-        "torch",
-        "importers",
-        "exporters",
-        "record",
-        "golden",
-    ]
+AGAIN = (
+    *("tests/reference/", "tests/oracle/", "tests/torch/", "tests/golden/"),
+    *("tests/importers/", "tests/exporters/", "tests/record/"),
 )
 
 

@@ -55,16 +55,22 @@ def results(found):
     return [np.asarray(one.value) for one in several]
 
 
-def agree(module, arrays, atol=1e-6):
-    """The program gives for batches of any size what the module does."""
+def agree(module, arrays, atol=1e-6, quantum=0.0):
+    """The program gives for batches of any size what the module does.
+
+    quantum: by how much one of ten may differ, as f32 rounds a half another way.
+    """
     program = capture(module, *map(tensor, arrays))
     for rows in (1, 2, 5):
         fed = [np.resize(array, (rows, *array.shape[1:])) for array in arrays]
         wanted = results(module.forward(*map(tensor, fed)))
         found = [np.asarray(array) for array in program.run(*fed)]
         for a, b in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(a, b, atol=atol)
             assert a.shape == b.shape
+            apart = np.abs(a - b) > atol if quantum else np.zeros(a.shape, bool)
+            assert apart.mean() <= 0.1
+            np.testing.assert_allclose(a[apart], b[apart], atol=quantum * 1.001)
+            np.testing.assert_allclose(a[~apart], b[~apart], atol=atol)
     return program
 
 
@@ -284,7 +290,7 @@ def test_a_quantized_layer_is_captured():
         "wz": np.int8(0),
     }
     x = RNG.standard_normal((2, 2, 5, 5)).astype(np.float32)
-    captured(nodes, {"x": x}, held)
+    agree(load(model(nodes, {"x": x}, held), Numpy()), [x], quantum=0.05)
 
 
 # Constants of narrow whole numbers

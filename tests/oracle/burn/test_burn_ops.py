@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from burnbook import lr_scheduler, optim, prelude, train
+from burnbook.backend import Fusion
 from burnbook.record import BinBytesRecorder
 from burnbook.reference.differences import (
     DIFFERENCES,
@@ -21,6 +22,7 @@ from tests.oracle.burn.report import BACKENDS, difference
 
 #: What an example may use beside the prelude.
 NAMES = {
+    "Fusion": Fusion,
     "inf": math.inf,
     "nan": math.nan,
     "optim": optim,
