@@ -15,6 +15,7 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ArgumentError, BurnbookError, GraphError
 from burnbook.core.formulas import Formula
+from burnbook.core.tree import Path
 from burnbook.module import Module
 from burnbook.program.program import Program
 from burnbook.program.recording import Recorded, Recording, plain_backend
@@ -35,6 +36,7 @@ from burnbook.tensor import Tensor
 from burnbook.tensor.precision import sibling
 
 INDEX_BITS = 32  # of an Int type that counts; a narrower one holds weights or masks
+MISSING = object()  # no value at all, where None may be one
 Batch = int | None | Sequence[int | None]
 
 
@@ -49,7 +51,8 @@ def capture(
 
     subject: a model, whose `method` is captured as `valid()` runs it, or a function of
     tensors. examples: what it is called with; tensors, and lists, tuples, dicts and
-    dataclasses of tensors are inputs of the program, everything else stays as it is.
+    dataclasses of tensors are inputs of the program, everything else stays as it is:
+    a call with another value of it is refused.
 
     batch: the dim whose size is the batch, which may be another one in each run: every
     example that is as long there as the first one; or a dim (or None) for each tensor;
@@ -357,13 +360,18 @@ class Arguments:
     def __init__(self, function: Callable[..., Any], examples: tuple[Any, ...]):
         self.function = function
         self.examples = examples
+        self.names = _names(function, examples)
         self.paths: list[str] = []
+        self.places: list[Path] = []
         self.tensors: list[Tensor] = []
-        for name, example in zip(_names(function, examples), examples, strict=True):
-            for path, leaf in ARGUMENTS.leaves(example, (name,)):
-                if isinstance(leaf, Tensor):
-                    self.paths.append(".".join(path))
-                    self.tensors.append(leaf)
+        self.others: dict[Path, Any] = {}  # what is no tensor, by its place
+        for path, leaf in ARGUMENTS.leaves(list(examples)):
+            if isinstance(leaf, Tensor):
+                self.paths.append(self._name(path))
+                self.places.append(path)
+                self.tensors.append(leaf)
+            else:
+                self.others[path] = np.array(leaf) if _is_array(leaf) else leaf
 
     def values(self, plan: BatchPlan) -> list[Value]:
         """The inputs of the program."""
@@ -402,16 +410,104 @@ class Arguments:
         return [ARGUMENTS.map(example, change) for example in self.examples]
 
     def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
-        """The tensors of a call, in the order of the inputs."""
+        """The tensors of a call, in the order of the inputs.
+
+        Raises:
+            ArgumentError: something else than a tensor is not what it was at the
+                capture, of which the program has made constants.
+        """
         if named:
             bound = inspect.signature(self.function).bind(*given, **named)
             given = bound.args
-        found = ARGUMENTS.collect(list(given), Tensor, [])
+            for name, value in bound.kwargs.items():
+                self._same(name, value, self._default(name))
+        if self.others or any(type(value) is not Tensor for value in given):
+            found = self._compared(given)
+        else:
+            found = list(given)
         if len(found) != len(self.tensors):
             what = f"it takes {len(self.tensors)} tensors, and {len(found)} came"
             facts = [("inputs", ", ".join(self.paths) or "none")]
             raise ArgumentError("program", what, facts)
         return found
+
+    def _compared(self, given: tuple[Any, ...]) -> list[Tensor]:
+        """The tensors of a call whose other arguments are those of the capture."""
+        found: dict[Path, Tensor] = {}
+        came: set[Path] = set()
+        for path, leaf in ARGUMENTS.leaves(list(given)):
+            if isinstance(leaf, Tensor):
+                found[path] = leaf
+            elif path in self.others:
+                came.add(path)
+                self._same(self._name(path), leaf, self.others[path])
+            elif not _is_array(leaf):
+                alone = len(path) == 1
+                wanted = self._default(self._name(path)) if alone else MISSING
+                self._same(self._name(path), leaf, wanted)
+        for path in self.others.keys() - came:
+            default = self._default(self._name(path)) if len(path) == 1 else MISSING
+            if default is not MISSING:
+                self._same(self._name(path), default, self.others[path])
+        if found.keys() == set(self.places):  # a dict may come in another order
+            return [found[path] for path in self.places]
+        return list(found.values())
+
+    def _name(self, path: Path) -> str:
+        """What the function calls the place of an argument or of a part of it."""
+        at, *inside = path
+        known = self.names
+        if int(at) >= len(known):
+            known = list(_parameters(self.function))
+        name = known[int(at)] if int(at) < len(known) else f"x{at}"
+        return ".".join([name, *inside])
+
+    def _default(self, name: str) -> Any:
+        """What the function takes where an argument is not given."""
+        found = _parameters(self.function).get(name)
+        has_none = found is None or found.default is inspect.Parameter.empty
+        return MISSING if has_none else found.default  # type: ignore[union-attr]
+
+    def _same(self, name: str, value: Any, wanted: Any) -> None:
+        """Raise for an argument that would be ignored."""
+        if wanted is not MISSING and _are_equal(value, wanted):
+            return
+        what = f"{name} is another value than the program is made for"
+        captured = "no such argument" if wanted is MISSING else _short(wanted)
+        facts = [("given", _short(value)), ("captured", captured)]
+        cure = "capture again with it; or a tensor, in the examples and in each call"
+        raise ArgumentError("program", what, facts, cure)
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    """Whether a program that was made for the one value is right for the other."""
+    if a is b:
+        return True
+    if isinstance(a, bool) is not isinstance(b, bool):
+        return False
+    if _is_array(a) or _is_array(b):
+        same = _is_array(a) and _is_array(b) and a.dtype == b.dtype
+        return same and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    try:
+        return bool(a == b) or bool(a != a and b != b)
+    except (TypeError, ValueError):
+        return False
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _names(function: Callable[..., Any], examples: tuple[Any, ...]) -> list[str]:

@@ -5,6 +5,7 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
+from burnbook.core.errors import ArgumentError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Module
@@ -178,3 +179,17 @@ def test_a_step_is_explained():
         "  2  linear [4, 3]  out",
     ]
     assert lines[-1].startswith("memory: ")
+
+
+def test_a_number_of_the_loss_function_that_changes_is_refused():
+    def weighted(model, x, y, weight):
+        return loss(model, x, y) * weight
+
+    model = Network(*layers(DEVICE))
+    training = capture_training(model, weighted, AdamConfig().init(), *batch(4), 1.0)
+    compiled = CompiledTraining(training)
+    compiled.step(0.0, *batch(4), 1.0)
+    with pytest.raises(ArgumentError, match="weight is another value"):
+        compiled.step(0.0, *batch(4), 10.0)
+    with pytest.raises(ArgumentError, match="weight is another value"):
+        training.step(training.start, 0.0, *batch(4), 10.0)
