@@ -75,8 +75,10 @@ def capture(
           return linear
 
     Why several runs: one run does not tell which of its numbers are sizes of the batch.
-    So it runs with three batch sizes. Numbers that differ become a·n + b, by the first
-    two, and the third must agree.
+    So it runs with three batch sizes, and the one of the examples. Numbers that differ
+    become a·n + b, by the first two, and the others must agree. What happens for sizes
+    beyond the tried ones (`if x.dims()[0] > 100`) nobody sees: `program.check` compares
+    a batch of such a size.
     """
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)
@@ -351,7 +353,8 @@ class BatchPlan:
             what = "the examples have no rows"
             raise ArgumentError("capture", what, cure="a batch of one or more")
         first = min(given, 8) if given > 1 else 2
-        return cls((first, first + 1, first + 3), dims, given)
+        sizes = (first, first + 1, first + 3)
+        return cls(sizes if given in sizes else (*sizes, given), dims, given)
 
 
 class Arguments:

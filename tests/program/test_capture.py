@@ -679,6 +679,24 @@ def test_what_comes_out_is_tensors(result, words):
         capture(lambda x: result, drawn(2))
 
 
+@pytest.mark.parametrize("size", [1, 9, 20])
+def test_a_branch_for_the_size_of_the_example_alone_is_refused(size):
+    def run(a):
+        return a * 3.0 if a.dims()[0] == size else a
+
+    with pytest.raises(GraphError, match="batch size") as caught:
+        capture(run, drawn(size, 6))
+    assert "return a * 3.0" in str(caught.value)
+    assert capture(run, drawn(size, 6), batch=None).steps
+
+
+def test_a_program_of_one_row_fits_other_sizes():
+    model = Mlp.make()
+    program = capture(model, drawn(1, 4))
+    for size in (1, 2, 7, 30):
+        assert program.check(model, drawn(size, 4)).first_difference is None
+
+
 # Arguments that are no tensors
 
 
