@@ -36,6 +36,7 @@ from burnbook.tensor import Tensor
 from burnbook.tensor.precision import sibling
 
 INDEX_BITS = 32  # of an Int type that counts; a narrower one holds weights or masks
+OWN = ("capture", "capture_training")  # where an error of ours is from
 MISSING = object()  # no value at all, where None may be one
 Batch = int | None | Sequence[int | None]
 
@@ -151,7 +152,7 @@ class Runs:
             with recording.on(backend):
                 yield
         except BurnbookError as error:
-            if error.where == "capture" or size == self.plan.given:
+            if error.where in OWN or size == self.plan.given:
                 raise
             raise _one_size_only(error, size) from error
 

@@ -14,7 +14,7 @@ from burnbook.program.compiler.passes import Lowered, lower_steps
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.compiler.profiling import ProgramProfile, profiled
 from burnbook.program.program import Program
-from burnbook.program.training import LR, Training, TrainingState
+from burnbook.program.training import LR, Training, TrainingState, check_rate
 from burnbook.program.trees import lowest
 from burnbook.program.values import Value
 
@@ -53,6 +53,7 @@ class CompiledTraining:
             what = f"{backend!r} has no plans"
             raise BackendError("CompiledTraining", what, cure="training.step")
         self._state = training.start if state is None else state
+        training.check_state(self._state)
         self._held: dict[Value, Any] = {}
         self._numbers: dict[str, float] = {}
         self._lowered: Lowered | None = None
@@ -68,6 +69,7 @@ class CompiledTraining:
 
         batch: as the examples. keys: of random numbers, else the next of the device.
         """
+        check_rate(lr)
         if not self._held:
             if not self.training.knows(self._state):
                 made = self.training.step(self._state, lr, *batch, keys=keys)

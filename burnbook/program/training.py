@@ -14,17 +14,22 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
-from burnbook.core.dtypes import kind_of
-from burnbook.core.errors import ArgumentError, GraphError
+from burnbook.core.dtypes import dtype_name, kind_of
+from burnbook.core.errors import ArgumentError, ConfigError, GraphError, RecordError
 from burnbook.core.formulas import Formula, Unknown, unknown
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import params_of, rebuild
 from burnbook.optim import GradientsParams
-from burnbook.optim.adaptor import Held, OptimizerAdaptor
+from burnbook.optim.adaptor import (
+    Held,
+    OptimizerAdaptor,
+    check_rate as check_number,
+)
 from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
 from burnbook.program.program import Program
 from burnbook.program.recording import Recording, identity, plain_backend
-from burnbook.program.trees import held_arrays, lowest
+from burnbook.program.sizes import size_text
+from burnbook.program.trees import ARGUMENTS, held_arrays, lowest
 from burnbook.program.values import Value
 from burnbook.tensor import Tensor
 
@@ -72,6 +77,8 @@ class Training:
         lr: the learning rate. batch: as the examples. keys: of random numbers, else the
         next ones of the device.
         """
+        self.check_state(state)
+        check_rate(lr)
         program = self.program
         if self.first is not None and not self.knows(state):
             program = self.first
@@ -100,6 +107,46 @@ class Training:
         return all(old.name in state.values for old, _ in self.program.updates) and all(
             name in state.numbers for name in self.program.numbers if name != LR
         )
+
+    @functools.cached_property
+    def _forms(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]] | None]:
+        """Shape and element type of all that a state may have; None for a number."""
+        known: dict[str, Any] = dict.fromkeys(self.program.numbers)
+        known.pop(LR, None)
+        known |= dict.fromkeys(self.start.numbers)
+        states = [v for v in self.program.inputs if v.kind == "state"]
+        return known | {v.name: (v.shape_at(None), v.dtype) for v in states}
+
+    def check_state(self, state: TrainingState) -> None:
+        """Raise for a state that is not of this model and optimizer.
+
+        Raises:
+            RecordError: something is missing or too much, or has another shape or type.
+        """
+        if not isinstance(state, TrainingState):  # pyright: ignore[reportUnnecessaryIsInstance] - a call may say anything
+            what = f"{type(state).__name__} is no TrainingState"
+            cure = "training.start, or the state that the last step gave"
+            raise ArgumentError("Training", what, cure=cure)
+        forms = self._forms
+        begin = self.start.values.keys() | self.start.numbers.keys()
+        given = state.values.keys() | state.numbers.keys()
+        wanted = begin if given <= begin else forms.keys()
+        if given == wanted:
+            arrays = [(name, v, forms[name]) for name, v in state.values.items()]
+            if all(form == (v.shape, v.dtype) for _, v, form in arrays):
+                return
+            others = [
+                f"{name} {size_text(v.shape)} {dtype_name(v.dtype)}"
+                for name, v, form in arrays
+                if form != (v.shape, v.dtype)
+            ]
+            facts = [("other shape or type", _listed(others))]
+        else:
+            named = ("missing", wanted - given), ("unexpected", given - wanted)
+            facts = [(what, _listed(sorted(names))) for what, names in named if names]
+        what = "the state is of another model or optimizer"
+        cure = "a state that this training gave; or capture_training with its model"
+        raise RecordError("Training", what, facts, cure)
 
     def model(self, state: TrainingState) -> Any:
         """The model with the parameters and running statistics of a state."""
@@ -349,6 +396,10 @@ class CapturedStep:
             grads, result = result.grads, result.item
         else:
             loss = getattr(result, "loss", result)
+            if not isinstance(loss, Tensor):
+                what = f"the loss function gave {type(loss).__name__}, and no loss"
+                cure = "return the loss, something with a .loss, or a TrainOutput"
+                raise ArgumentError("capture_training", what, cure=cure)
             grads = GradientsParams.from_grads(loss.backward(), model)
         return result, optim.step(rate, model, grads), optim
 
@@ -391,6 +442,22 @@ class CapturedStep:
     def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
         """The tensors of a batch."""
         return self.arguments.tensors_of(given, named)
+
+
+def check_rate(lr: Any) -> None:
+    """Raise for what is no learning rate, as the step of an optimizer does."""
+    is_array = isinstance(lr, np.ndarray) and lr.ndim > 0
+    if is_array or isinstance(lr, Tensor) or ARGUMENTS.kind(type(lr)) is not None:
+        what = f"{type(lr).__name__} is not a learning rate, which comes first"
+        raise ConfigError("step", what, cure="step(1e-3, …), and then the batch")
+    check_number(lr)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of some names."""
+    return ", ".join(names[:5]) + (
+        f", and {n} more" if (n := len(names) - 5) > 0 else ""
+    )
 
 
 def _changed(value: Any, path: str, change: Callable[[str, Any], Any]) -> Any:
