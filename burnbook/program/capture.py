@@ -142,6 +142,7 @@ class Runs:
         self.plan, self.arguments, self.named = plan, arguments, named
         self.recordings: list[Recording] = []
         self.results: list[list[Recorded]] = []
+        self.others: list[list[Any]] = []
         self.updates: list[list[tuple[Recorded, Recorded]]] = []
         self.example: Any = None
 
@@ -166,6 +167,8 @@ class Runs:
         tensors = tensors_of_result(result)
         self.recordings.append(recording)
         self.results.append([_seen(recording, lowest(t.value)) for t in tensors])
+        leaves = ARGUMENTS.leaves(result)
+        self.others.append([v for _, v in leaves if not isinstance(v, Tensor)])
         self.updates.append(
             [(_seen(recording, old), _seen(recording, new)) for old, new in updates]
         )
@@ -184,12 +187,15 @@ class Runs:
         names |= {path for path, _, _ in self.named.values()}
         made = Unifier(self.recordings, self.plan.sizes, inputs, names)
         made.unify()
-        if len({len(row) for row in self.results}) > 1:
-            what = "the batch size decides how many tensors come out"
-            raise GraphError("capture", what, cure=FIXED)
+        for rows, what in (self.results, "tensors"), (self.others, "numbers"):
+            if len({len(row) for row in rows}) > 1:
+                what = f"the batch size decides how many {what} come out"
+                raise GraphError("capture", what, cure=FIXED)
         made.seen_at, made.path = None, ""
-        rows = zip(*self.results, strict=True)
-        outputs = [made.alike(list(row), "the result") for row in rows]
+        tensors = zip(*self.results, strict=True)
+        outputs = [made.alike(list(row), "the result") for row in tensors]
+        others = zip(*self.others, strict=True)
+        sizes = [made.alike(list(row), "the result") for row in others]
         updates = [
             tuple(
                 [made.alike(list(half), "an update") for half in zip(*row, strict=True)]
@@ -206,7 +212,7 @@ class Runs:
             backend,
             tuple(made.keys),
             self.arguments.tensors_of,
-            Result(self.example),
+            Result(self.example, sizes),
             tuple(updates),
             numbers or {},
             frozen,

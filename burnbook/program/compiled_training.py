@@ -91,7 +91,11 @@ class CompiledTraining:
         self._numbers = {**self._numbers, **following}
         assert program.gives is not None  # capture_training has made it
         made = self.training.template.tensors(program.results, out)
-        result, _, _ = program.gives(made)
+        n = None
+        if getattr(program.gives, "follows", False):
+            held = self._held.values()
+            n = program.batch_size(*[array.shape for array in (*arrays, *held)])
+        result, _, _ = program.gives(made, n)
         return result
 
     @property

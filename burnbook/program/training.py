@@ -93,7 +93,8 @@ class Training:
             values[old.name] = array
         made = self.template.tensors(program.results, out[:count])
         assert program.gives is not None  # capture_training has made it
-        result, more, begun = program.gives(made)
+        n = program.batch_size(*[array.shape for array in arrays])
+        result, more, begun = program.gives(made, n)
         values |= {name: lowest(tensor.value) for name, tensor in more.items()}
         following = {
             name: formula(numbers)

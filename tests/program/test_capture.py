@@ -770,3 +770,29 @@ def test_tensors_of_a_dict_are_found_by_their_keys():
     program = capture(difference, {"a": a, "b": b})
     found = program({"b": b, "a": a})
     assert (found - (a - b)).abs().max().into_scalar() == 0.0
+
+
+# Numbers that come out
+
+
+def test_numbers_in_the_result_follow_the_batch():
+    def run(a):
+        return {"sum": a + 1.0, "rows": a.dims()[0], "half": [a.dims()[0] * 2, "rows"]}
+
+    program = capture(run, drawn(4, 6))
+    for ready in (program, program.compile()):
+        for size in (1, 4, 9):
+            made = ready(drawn(size, 6))
+            assert made["rows"] == size
+            assert made["half"] == [2 * size, "rows"]
+            assert made["sum"].dims() == (size, 6)
+
+
+@pytest.mark.parametrize(
+    "number", [lambda n: 1.0 / n, lambda n: f"{n} rows", lambda n: n == 4]
+)
+def test_what_does_not_follow_the_batch_as_a_size_is_refused(number):
+    with pytest.raises(GraphError, match="the result"):
+        capture(lambda a: (a + 1.0, number(a.dims()[0])), drawn(4, 6))
+    program = capture(lambda a: (a, number(a.dims()[0])), drawn(4, 6), batch=None)
+    assert program(drawn(4, 6))[1] == number(4)

@@ -1,5 +1,7 @@
 """Compiled training steps: as the captured ones, step for step."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -285,3 +287,20 @@ def test_a_loss_function_that_gives_no_loss_is_refused(form):
             model, lambda *b: form(loss(*b)), AdamConfig().init(), *batch(4)
         )
     assert "a .loss" in str(caught.value)
+
+
+def test_numbers_in_what_a_step_gives_follow_the_batch():
+    @dataclass
+    class Counted:
+        loss: Tensor
+        rows: int
+
+    def counted(model, x, y):
+        return Counted(loss(model, x, y), x.dims()[0])
+
+    model = Network(*layers(DEVICE))
+    training = capture_training(model, counted, AdamConfig().init(), *batch(4))
+    compiled = CompiledTraining(training)
+    for size in (4, 4, 9):
+        assert compiled.step(0.1, *batch(size)).rows == size
+        assert training.step(training.start, 0.1, *batch(size))[1].rows == size
