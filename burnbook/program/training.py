@@ -74,8 +74,14 @@ class Training:
     ) -> tuple[TrainingState, Any]:
         """One step: the new state, and what the captured function gave.
 
-        lr: the learning rate. batch: as the examples. keys: of random numbers, else the
-        next ones of the device.
+        It is bit for bit what the eager loop does; a `CompiledTraining` agrees with it
+        up to rounding. lr: the learning rate. batch: as the examples; what is no tensor
+        must be as it was there. keys: of random numbers, else the next ones of the
+        device.
+
+        Raises:
+            ConfigError: `lr` is not a finite number of at least 0.
+            RecordError: the state is of another model or optimizer.
         """
         self.check_state(state)
         check_rate(lr)
@@ -178,7 +184,8 @@ def capture_training(
     the loss, something with a `.loss`, or a TrainOutput: `Model.train_step` itself.
     examples: a batch. batch: as in `capture`.
 
-    The model and the optimizer stay as they are. Gradients are clipped as the optimizer
+    The model and the optimizer stay as they are: `training.model(state)` and
+    `training.optimizer(state)` are those that a state has trained. Gradients are clipped as the optimizer
     does it; the learning rate is given to each step.
 
     Example:

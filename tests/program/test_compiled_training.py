@@ -304,3 +304,22 @@ def test_numbers_in_what_a_step_gives_follow_the_batch():
     for size in (4, 4, 9):
         assert compiled.step(0.1, *batch(size)).rows == size
         assert training.step(training.start, 0.1, *batch(size))[1].rows == size
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_what_was_trained_is_taken_out_and_captured_again(optimizer):
+    compiled = CompiledTraining(captured(optimizer=optimizer))
+    for number in range(3):
+        compiled.step(0.1, *batch(4, seed=number))
+    model, optim = compiled.model, compiled.optimizer
+    again = CompiledTraining(capture_training(model, loss, optim, *batch(4)))
+    kept = {name: np.array(p.val()) for name, p in model.named_params()}
+    for number in range(3, 6):
+        compiled.step(0.1, *batch(4, seed=number))
+        again.step(0.1, *batch(4, seed=number))
+    for name, param in model.named_params():
+        np.testing.assert_array_equal(param.val(), kept[name])
+    assert compiled.state.numbers == again.state.numbers
+    for name, array in compiled.state.values.items():
+        np.testing.assert_allclose(again.state.values[name], array, rtol=1e-5)
+    assert any(not np.array_equal(kept[n], again.state.values[n]) for n in kept)
