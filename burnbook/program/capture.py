@@ -143,6 +143,8 @@ class Runs:
         self.recordings: list[Recording] = []
         self.results: list[list[Recorded]] = []
         self.others: list[list[Any]] = []
+        self.of_one_row: list[np.ndarray] | None = None  # what came out
+        self.numbers: Mapping[str, float] | None = None
         self.updates: list[list[tuple[Recorded, Recorded]]] = []
         self.example: Any = None
 
@@ -162,8 +164,9 @@ class Runs:
         recording: Recording,
         result: Any,
         updates: Sequence[tuple[Any, Any]] = (),
+        numbers: Mapping[str, float] | None = None,
     ) -> None:
-        """One run more: what it gave, and what took the place of what."""
+        """One run more: what it gave, what took the place of what, and its numbers."""
         tensors = tensors_of_result(result)
         self.recordings.append(recording)
         self.results.append([_seen(recording, lowest(t.value)) for t in tensors])
@@ -173,6 +176,12 @@ class Runs:
             [(_seen(recording, old), _seen(recording, new)) for old, new in updates]
         )
         self.example = result if self.example is None else self.example
+        if self.plan.sizes[-1] == 1 and len(self.recordings) == len(self.plan.sizes):
+            to_numpy = recording.backend.to_numpy  # type: ignore[union-attr] - it ran
+            news = [new for _, new in self.updates[-1]]
+            out = [v.array for v in (*self.results[-1], *news)]
+            self.of_one_row = [np.array(to_numpy(array)) for array in out]
+            self.numbers = numbers
         recording.let_go()
 
     def program(
@@ -181,26 +190,68 @@ class Runs:
         backend: Backend,
         numbers: Mapping[str, Formula | None] | None = None,
     ) -> Program:
-        """What all runs have in common."""
+        """What all runs have in common.
+
+        For one row other ops may run, where nothing is stretched or summed, and give
+        the same: then the program of the other sizes is right if it gives that too.
+        """
+        count = len(self.recordings)
+        try:
+            return self._common(name, backend, numbers, count)
+        except GraphError as error:
+            if self.of_one_row is None:
+                raise
+            made = self._common(name, backend, numbers, count - 1)
+            if not self._gives_one_row(made):
+                raise error from None
+            return made
+
+    def _gives_one_row(self, program: Program) -> bool:
+        """Whether a program gives what the run of one row gave."""
+        keys = [(key[0], key[1]) for key in self.recordings[-1].keys]
+        arrays = self.arguments.arrays
+        found = program.run(*arrays, keys=keys, numbers=self.numbers)
+        assert program.gives is not None  # it has been captured
+        tensors = tuple(tensors_of_result(self.example))
+        leaves = ARGUMENTS.leaves(program.gives(tensors, 1))
+        others = [v for _, v in leaves if not isinstance(v, Tensor)]
+        if not all(map(_are_equal, others, self.others[-1])):
+            return False
+        wanted = self.of_one_row or ()
+        made = [np.asarray(program.backend.to_numpy(array)) for array in found]
+        return len(made) == len(wanted) and all(
+            a.shape == b.shape and np.allclose(a, b, 1e-4, 1e-6, equal_nan=True)
+            for a, b in zip(made, wanted, strict=True)
+        )
+
+    def _common(
+        self,
+        name: str,
+        backend: Backend,
+        numbers: Mapping[str, Formula | None] | None,
+        count: int,
+    ) -> Program:
+        """What the first runs have in common."""
+        results, others = self.results[:count], self.others[:count]
         inputs = self.arguments.values(self.plan)
         names = {value.name for value in inputs}
         names |= {path for path, _, _ in self.named.values()}
-        made = Unifier(self.recordings, self.plan.sizes, inputs, names)
+        made = Unifier(self.recordings[:count], self.plan.sizes[:count], inputs, names)
         made.unify()
-        for rows, what in (self.results, "tensors"), (self.others, "numbers"):
+        for rows, what in (results, "tensors"), (others, "numbers"):
             if len({len(row) for row in rows}) > 1:
                 what = f"the batch size decides how many {what} come out"
                 raise GraphError("capture", what, cure=FIXED)
         made.seen_at, made.path = None, ""
-        tensors = zip(*self.results, strict=True)
+        tensors = zip(*results, strict=True)
         outputs = [made.alike(list(row), "the result") for row in tensors]
-        others = zip(*self.others, strict=True)
-        sizes = [made.alike(list(row), "the result") for row in others]
+        rest = zip(*others, strict=True)
+        sizes = [made.alike(list(row), "the result") for row in rest]
         updates = [
             tuple(
                 [made.alike(list(half), "an update") for half in zip(*row, strict=True)]
             )
-            for row in zip(*self.updates, strict=True)
+            for row in zip(*self.updates[:count], strict=True)
         ]
         frozen = {n: held for r in self.recordings for n, held in r.frozen.items()}
         return Program(
@@ -398,6 +449,11 @@ class Arguments:
             seen.add(name)
             made.append(Value(name, "input", tensor.value.dtype, tuple(shape)))
         return made
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The arrays of the examples."""
+        return [lowest(tensor.value) for tensor in self.tensors]
 
     def recorded(self, recording: Recording, plan: BatchPlan, size: int) -> list[Any]:
         """The arguments for one run: the same trees with tensors that are recorded."""

@@ -16,7 +16,7 @@ from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.core.dtypes import dtype_name, kind_of
 from burnbook.core.errors import ArgumentError, ConfigError, GraphError, RecordError
-from burnbook.core.formulas import Formula, Unknown, unknown
+from burnbook.core.formulas import Formula, Unknown, known, unknown
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import params_of, rebuild
 from burnbook.optim import GradientsParams
@@ -185,8 +185,8 @@ def capture_training(
     examples: a batch. batch: as in `capture`.
 
     The model and the optimizer stay as they are: `training.model(state)` and
-    `training.optimizer(state)` are those that a state has trained. Gradients are clipped as the optimizer
-    does it; the learning rate is given to each step.
+    `training.optimizer(state)` are those that a state has trained. Gradients are
+    clipped as the optimizer does it; the learning rate is given to each step.
 
     Example:
         >>> from burnbook.backend import Autodiff, Numpy
@@ -382,7 +382,8 @@ class CapturedStep:
                 result, model, optim = self._step(given, numbers, rate, batch)
             updates, more, begun = self._changes(given, model, optim)
             states = optim._states  # pyright: ignore[reportPrivateUsage] - nothing else tells
-            runs.add(recording, (result, more, begun), updates)
+            plain = {name: known(v) for name, v in {**numbers, LR: rate}.items()}
+            runs.add(recording, (result, more, begun), updates, plain)
         self.template = Template(
             self.template.model, self.template.optimizer, backend, states
         )
@@ -447,6 +448,11 @@ class CapturedStep:
             ],
         ]
 
+    @property
+    def arrays(self) -> list[Any]:
+        """The arrays of the examples and of the state."""
+        return [*self.arguments.arrays, *self.state.values.values()]
+
     def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
         """The tensors of a batch."""
         return self.arguments.tensors_of(given, named)
@@ -454,8 +460,8 @@ class CapturedStep:
 
 def check_rate(lr: Any) -> None:
     """Raise for what is no learning rate, as the step of an optimizer does."""
-    is_array = isinstance(lr, np.ndarray) and lr.ndim > 0
-    if is_array or isinstance(lr, Tensor) or ARGUMENTS.kind(type(lr)) is not None:
+    is_array = isinstance(lr, Tensor) or getattr(lr, "ndim", 0) > 0
+    if is_array or ARGUMENTS.kind(type(lr)) is not None:
         what = f"{type(lr).__name__} is not a learning rate, which comes first"
         raise ConfigError("step", what, cure="step(1e-3, …), and then the batch")
     check_number(lr)

@@ -796,3 +796,8 @@ def test_what_does_not_follow_the_batch_as_a_size_is_refused(number):
         capture(lambda a: (a + 1.0, number(a.dims()[0])), drawn(4, 6))
     program = capture(lambda a: (a, number(a.dims()[0])), drawn(4, 6), batch=None)
     assert program(drawn(4, 6))[1] == number(4)
+
+
+def test_a_number_that_is_another_one_for_one_row_is_refused():
+    with pytest.raises(GraphError, match="the result"):
+        capture(lambda a: (a, 7 if a.dims()[0] == 1 else a.dims()[0]), drawn(1, 6))
