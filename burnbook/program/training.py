@@ -460,11 +460,12 @@ class CapturedStep:
 
 def check_rate(lr: Any) -> None:
     """Raise for what is no learning rate, as the step of an optimizer does."""
+    given: Any = lr
     is_array = isinstance(lr, Tensor) or getattr(lr, "ndim", 0) > 0
     if is_array or ARGUMENTS.kind(type(lr)) is not None:
         what = f"{type(lr).__name__} is not a learning rate, which comes first"
         raise ConfigError("step", what, cure="step(1e-3, …), and then the batch")
-    check_number(lr)
+    check_number(given)
 
 
 def _listed(names: Sequence[str]) -> str:
