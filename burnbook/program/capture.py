@@ -15,6 +15,7 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ArgumentError, BurnbookError, GraphError
 from burnbook.core.formulas import Formula
+from burnbook.core.tree import Path
 from burnbook.module import Module
 from burnbook.program.program import Program
 from burnbook.program.recording import Recorded, Recording, plain_backend
@@ -35,6 +36,8 @@ from burnbook.tensor import Tensor
 from burnbook.tensor.precision import sibling
 
 INDEX_BITS = 32  # of an Int type that counts; a narrower one holds weights or masks
+OWN = ("capture", "capture_training")  # where an error of ours is from
+MISSING = object()  # no value at all, where None may be one
 Batch = int | None | Sequence[int | None]
 
 
@@ -49,7 +52,8 @@ def capture(
 
     subject: a model, whose `method` is captured as `valid()` runs it, or a function of
     tensors. examples: what it is called with; tensors, and lists, tuples, dicts and
-    dataclasses of tensors are inputs of the program, everything else stays as it is.
+    dataclasses of tensors are inputs of the program, everything else stays as it is:
+    a call with another value of it is refused.
 
     batch: the dim whose size is the batch, which may be another one in each run: every
     example that is as long there as the first one; or a dim (or None) for each tensor;
@@ -72,8 +76,10 @@ def capture(
           return linear
 
     Why several runs: one run does not tell which of its numbers are sizes of the batch.
-    So it runs with three batch sizes. Numbers that differ become a·n + b, by the first
-    two, and the third must agree.
+    So it runs with three batch sizes, and the one of the examples. Numbers that differ
+    become a·n + b, by the first two, and the others must agree. What happens for sizes
+    beyond the tried ones (`if x.dims()[0] > 100`) nobody sees: `program.check` compares
+    a batch of such a size.
     """
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)
@@ -136,6 +142,9 @@ class Runs:
         self.plan, self.arguments, self.named = plan, arguments, named
         self.recordings: list[Recording] = []
         self.results: list[list[Recorded]] = []
+        self.others: list[list[Any]] = []
+        self.of_one_row: list[np.ndarray] | None = None  # what came out
+        self.numbers: Mapping[str, float] | None = None
         self.updates: list[list[tuple[Recorded, Recorded]]] = []
         self.example: Any = None
 
@@ -146,7 +155,7 @@ class Runs:
             with recording.on(backend):
                 yield
         except BurnbookError as error:
-            if error.where == "capture" or size == self.plan.given:
+            if error.where in OWN or size == self.plan.given:
                 raise
             raise _one_size_only(error, size) from error
 
@@ -155,15 +164,24 @@ class Runs:
         recording: Recording,
         result: Any,
         updates: Sequence[tuple[Any, Any]] = (),
+        numbers: Mapping[str, float] | None = None,
     ) -> None:
-        """One run more: what it gave, and what took the place of what."""
+        """One run more: what it gave, what took the place of what, and its numbers."""
         tensors = tensors_of_result(result)
         self.recordings.append(recording)
         self.results.append([_seen(recording, lowest(t.value)) for t in tensors])
+        leaves = ARGUMENTS.leaves(result)
+        self.others.append([v for _, v in leaves if not isinstance(v, Tensor)])
         self.updates.append(
             [(_seen(recording, old), _seen(recording, new)) for old, new in updates]
         )
         self.example = result if self.example is None else self.example
+        if self.plan.sizes[-1] == 1 and len(self.recordings) == len(self.plan.sizes):
+            to_numpy = recording.backend.to_numpy  # type: ignore[union-attr] - it ran
+            news = [new for _, new in self.updates[-1]]
+            out = [v.array for v in (*self.results[-1], *news)]
+            self.of_one_row = [np.array(to_numpy(array)) for array in out]
+            self.numbers = numbers
         recording.let_go()
 
     def program(
@@ -172,23 +190,68 @@ class Runs:
         backend: Backend,
         numbers: Mapping[str, Formula | None] | None = None,
     ) -> Program:
-        """What all runs have in common."""
+        """What all runs have in common.
+
+        For one row other ops may run, where nothing is stretched or summed, and give
+        the same: then the program of the other sizes is right if it gives that too.
+        """
+        count = len(self.recordings)
+        try:
+            return self._common(name, backend, numbers, count)
+        except GraphError as error:
+            if self.of_one_row is None:
+                raise
+            made = self._common(name, backend, numbers, count - 1)
+            if not self._gives_one_row(made):
+                raise error from None
+            return made
+
+    def _gives_one_row(self, program: Program) -> bool:
+        """Whether a program gives what the run of one row gave."""
+        keys = [(key[0], key[1]) for key in self.recordings[-1].keys]
+        arrays = self.arguments.arrays
+        found = program.run(*arrays, keys=keys, numbers=self.numbers)
+        assert program.gives is not None  # it has been captured
+        tensors = tuple(tensors_of_result(self.example))
+        leaves = ARGUMENTS.leaves(program.gives(tensors, 1))
+        others = [v for _, v in leaves if not isinstance(v, Tensor)]
+        if not all(map(_are_equal, others, self.others[-1])):
+            return False
+        wanted = self.of_one_row or ()
+        made = [np.asarray(program.backend.to_numpy(array)) for array in found]
+        return len(made) == len(wanted) and all(
+            a.shape == b.shape and np.allclose(a, b, 1e-4, 1e-6, equal_nan=True)
+            for a, b in zip(made, wanted, strict=True)
+        )
+
+    def _common(
+        self,
+        name: str,
+        backend: Backend,
+        numbers: Mapping[str, Formula | None] | None,
+        count: int,
+    ) -> Program:
+        """What the first runs have in common."""
+        results, others = self.results[:count], self.others[:count]
         inputs = self.arguments.values(self.plan)
         names = {value.name for value in inputs}
         names |= {path for path, _, _ in self.named.values()}
-        made = Unifier(self.recordings, self.plan.sizes, inputs, names)
+        made = Unifier(self.recordings[:count], self.plan.sizes[:count], inputs, names)
         made.unify()
-        if len({len(row) for row in self.results}) > 1:
-            what = "the batch size decides how many tensors come out"
-            raise GraphError("capture", what, cure=FIXED)
+        for rows, what in (results, "tensors"), (others, "numbers"):
+            if len({len(row) for row in rows}) > 1:
+                what = f"the batch size decides how many {what} come out"
+                raise GraphError("capture", what, cure=FIXED)
         made.seen_at, made.path = None, ""
-        rows = zip(*self.results, strict=True)
-        outputs = [made.alike(list(row), "the result") for row in rows]
+        tensors = zip(*results, strict=True)
+        outputs = [made.alike(list(row), "the result") for row in tensors]
+        rest = zip(*others, strict=True)
+        sizes = [made.alike(list(row), "the result") for row in rest]
         updates = [
             tuple(
                 [made.alike(list(half), "an update") for half in zip(*row, strict=True)]
             )
-            for row in zip(*self.updates, strict=True)
+            for row in zip(*self.updates[:count], strict=True)
         ]
         frozen = {n: held for r in self.recordings for n, held in r.frozen.items()}
         return Program(
@@ -200,7 +263,7 @@ class Runs:
             backend,
             tuple(made.keys),
             self.arguments.tensors_of,
-            Result(self.example),
+            Result(self.example, sizes),
             tuple(updates),
             numbers or {},
             frozen,
@@ -348,7 +411,8 @@ class BatchPlan:
             what = "the examples have no rows"
             raise ArgumentError("capture", what, cure="a batch of one or more")
         first = min(given, 8) if given > 1 else 2
-        return cls((first, first + 1, first + 3), dims, given)
+        sizes = (first, first + 1, first + 3)
+        return cls(sizes if given in sizes else (*sizes, given), dims, given)
 
 
 class Arguments:
@@ -357,13 +421,18 @@ class Arguments:
     def __init__(self, function: Callable[..., Any], examples: tuple[Any, ...]):
         self.function = function
         self.examples = examples
+        self.names = _names(function, examples)
         self.paths: list[str] = []
+        self.places: list[Path] = []
         self.tensors: list[Tensor] = []
-        for name, example in zip(_names(function, examples), examples, strict=True):
-            for path, leaf in ARGUMENTS.leaves(example, (name,)):
-                if isinstance(leaf, Tensor):
-                    self.paths.append(".".join(path))
-                    self.tensors.append(leaf)
+        self.others: dict[Path, Any] = {}  # what is no tensor, by its place
+        for path, leaf in ARGUMENTS.leaves(list(examples)):
+            if isinstance(leaf, Tensor):
+                self.paths.append(self._name(path))
+                self.places.append(path)
+                self.tensors.append(leaf)
+            else:
+                self.others[path] = np.array(leaf) if _is_array(leaf) else leaf
 
     def values(self, plan: BatchPlan) -> list[Value]:
         """The inputs of the program."""
@@ -380,6 +449,11 @@ class Arguments:
             seen.add(name)
             made.append(Value(name, "input", tensor.value.dtype, tuple(shape)))
         return made
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The arrays of the examples."""
+        return [lowest(tensor.value) for tensor in self.tensors]
 
     def recorded(self, recording: Recording, plan: BatchPlan, size: int) -> list[Any]:
         """The arguments for one run: the same trees with tensors that are recorded."""
@@ -402,16 +476,104 @@ class Arguments:
         return [ARGUMENTS.map(example, change) for example in self.examples]
 
     def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
-        """The tensors of a call, in the order of the inputs."""
+        """The tensors of a call, in the order of the inputs.
+
+        Raises:
+            ArgumentError: something else than a tensor is not what it was at the
+                capture, of which the program has made constants.
+        """
         if named:
             bound = inspect.signature(self.function).bind(*given, **named)
             given = bound.args
-        found = ARGUMENTS.collect(list(given), Tensor, [])
+            for name, value in bound.kwargs.items():
+                self._same(name, value, self._default(name))
+        if self.others or any(type(value) is not Tensor for value in given):
+            found = self._compared(given)
+        else:
+            found = list(given)
         if len(found) != len(self.tensors):
             what = f"it takes {len(self.tensors)} tensors, and {len(found)} came"
             facts = [("inputs", ", ".join(self.paths) or "none")]
             raise ArgumentError("program", what, facts)
         return found
+
+    def _compared(self, given: tuple[Any, ...]) -> list[Tensor]:
+        """The tensors of a call whose other arguments are those of the capture."""
+        found: dict[Path, Tensor] = {}
+        came: set[Path] = set()
+        for path, leaf in ARGUMENTS.leaves(list(given)):
+            if isinstance(leaf, Tensor):
+                found[path] = leaf
+            elif path in self.others:
+                came.add(path)
+                self._same(self._name(path), leaf, self.others[path])
+            elif not _is_array(leaf):
+                alone = len(path) == 1
+                wanted = self._default(self._name(path)) if alone else MISSING
+                self._same(self._name(path), leaf, wanted)
+        for path in self.others.keys() - came:
+            default = self._default(self._name(path)) if len(path) == 1 else MISSING
+            if default is not MISSING:
+                self._same(self._name(path), default, self.others[path])
+        if found.keys() == set(self.places):  # a dict may come in another order
+            return [found[path] for path in self.places]
+        return list(found.values())
+
+    def _name(self, path: Path) -> str:
+        """What the function calls the place of an argument or of a part of it."""
+        at, *inside = path
+        known = self.names
+        if int(at) >= len(known):
+            known = list(_parameters(self.function))
+        name = known[int(at)] if int(at) < len(known) else f"x{at}"
+        return ".".join([name, *inside])
+
+    def _default(self, name: str) -> Any:
+        """What the function takes where an argument is not given."""
+        found = _parameters(self.function).get(name)
+        has_none = found is None or found.default is inspect.Parameter.empty
+        return MISSING if has_none else found.default  # type: ignore[union-attr]
+
+    def _same(self, name: str, value: Any, wanted: Any) -> None:
+        """Raise for an argument that would be ignored."""
+        if wanted is not MISSING and _are_equal(value, wanted):
+            return
+        what = f"{name} is another value than the program is made for"
+        captured = "no such argument" if wanted is MISSING else _short(wanted)
+        facts = [("given", _short(value)), ("captured", captured)]
+        cure = "capture again with it; or a tensor, in the examples and in each call"
+        raise ArgumentError("program", what, facts, cure)
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    """Whether a program that was made for the one value is right for the other."""
+    if a is b:
+        return True
+    if isinstance(a, bool) is not isinstance(b, bool):
+        return False
+    if _is_array(a) or _is_array(b):
+        same = _is_array(a) and _is_array(b) and a.dtype == b.dtype
+        return same and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    try:
+        return bool(a == b) or bool(a != a and b != b)
+    except (TypeError, ValueError):
+        return False
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _names(function: Callable[..., Any], examples: tuple[Any, ...]) -> list[str]:

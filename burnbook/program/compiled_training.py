@@ -7,6 +7,7 @@ from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError
+from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.program.compiler.compiled_program import listing
 from burnbook.program.compiler.fusion import RULES
 from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
@@ -14,7 +15,7 @@ from burnbook.program.compiler.passes import Lowered, lower_steps
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.compiler.profiling import ProgramProfile, profiled
 from burnbook.program.program import Program
-from burnbook.program.training import LR, Training, TrainingState
+from burnbook.program.training import LR, Training, TrainingState, check_rate
 from burnbook.program.trees import lowest
 from burnbook.program.values import Value
 
@@ -26,7 +27,13 @@ class CompiledTraining:
 
     Parameters, running statistics and what the optimizer remembers stand where the plan
     reads them, and are written over; `state` gives a copy, as `Training.step` takes it.
-    For one thread at a time.
+    A step agrees with the one of `Training.step` up to rounding. For one thread at a
+    time.
+
+    training: what `capture_training` gave. state: where to begin, else at its start.
+
+    `model` and `optimizer` are what has been trained, with copies of the values: they
+    are saved as always. To resume, load both and capture them again.
 
     Example:
         >>> from burnbook.backend import Autodiff
@@ -43,6 +50,20 @@ class CompiledTraining:
         >>> losses = [compiled.step(0.1, x).into_scalar() for _ in range(60)]
         >>> losses[-1] < losses[0] * 0.01
         True
+
+        Saved and resumed:
+
+        >>> import tempfile
+        >>> from burnbook.record import BinFileRecorder
+        >>> recorder, folder = BinFileRecorder(), tempfile.mkdtemp()
+        >>> model_file = compiled.model.save_file(f"{folder}/model", recorder)
+        >>> optim_file = recorder.record(compiled.optimizer, f"{folder}/optim")
+        >>> model = LinearConfig(2, 1).init(device).load_file(model_file, recorder)
+        >>> optim = AdamConfig().init().load_record(recorder.load(optim_file))
+        >>> resumed = CompiledTraining(capture_training(model, loss, optim, x))
+        >>> again, on = resumed.step(0.1, x), compiled.step(0.1, x)
+        >>> abs(again.into_scalar() - on.into_scalar()) < 1e-6
+        True
     """
 
     def __init__(self, training: Training, state: TrainingState | None = None):
@@ -53,6 +74,7 @@ class CompiledTraining:
             what = f"{backend!r} has no plans"
             raise BackendError("CompiledTraining", what, cure="training.step")
         self._state = training.start if state is None else state
+        training.check_state(self._state)
         self._held: dict[Value, Any] = {}
         self._numbers: dict[str, float] = {}
         self._lowered: Lowered | None = None
@@ -66,8 +88,14 @@ class CompiledTraining:
     ) -> Any:
         """One step with a learning rate: gives what the captured function gave.
 
-        batch: as the examples. keys: of random numbers, else the next of the device.
+        lr: the learning rate, which comes first. batch: as the examples; what is no
+        tensor must be as it was there. keys: of random numbers, else the next of the
+        device.
+
+        Raises:
+            ConfigError: `lr` is not a finite number of at least 0.
         """
+        check_rate(lr)
         if not self._held:
             if not self.training.knows(self._state):
                 made = self.training.step(self._state, lr, *batch, keys=keys)
@@ -89,7 +117,11 @@ class CompiledTraining:
         self._numbers = {**self._numbers, **following}
         assert program.gives is not None  # capture_training has made it
         made = self.training.template.tensors(program.results, out)
-        result, _, _ = program.gives(made)
+        n = None
+        if getattr(program.gives, "follows", False):
+            held = self._held.values()
+            n = program.batch_size(*[array.shape for array in (*arrays, *held)])
+        result, _, _ = program.gives(made, n)
         return result
 
     @property
@@ -102,6 +134,16 @@ class CompiledTraining:
             **{value.name: array.copy() for value, array in self._held.items()},
         }
         return TrainingState(values, dict(self._numbers))
+
+    @property
+    def model(self) -> Any:
+        """The model after the last step, which later steps leave alone."""
+        return self.training.model(self.state)
+
+    @property
+    def optimizer(self) -> OptimizerAdaptor:
+        """The optimizer after the last step, with what it remembers."""
+        return self.training.optimizer(self.state)
 
     def explain(self, *batch: object) -> str:
         """What runs for a batch of this size: fused steps, by what, and memory."""

@@ -51,7 +51,7 @@ class Program:
     backend: Backend
     keys: tuple[Value, ...] = ()
     takes: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]] | None = None
-    gives: Callable[[tuple[Any, ...]], Any] | None = None
+    gives: Callable[..., Any] | None = None
     updates: tuple[tuple[Value, Value], ...] = ()
     numbers: Mapping[str, Formula | None] = field(default_factory=dict[str, Any])
     frozen: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -191,7 +191,9 @@ class Program:
         )
         if self.gives is None:
             return made[0] if len(made) == 1 else made
-        return self.gives(made)
+        if not getattr(self.gives, "follows", False):
+            return self.gives(made)
+        return self.gives(made, self.batch_size(*[tensor.dims() for tensor in given]))
 
     def compile(
         self,

@@ -14,17 +14,22 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
-from burnbook.core.dtypes import kind_of
-from burnbook.core.errors import ArgumentError, GraphError
-from burnbook.core.formulas import Formula, Unknown, unknown
+from burnbook.core.dtypes import dtype_name, kind_of
+from burnbook.core.errors import ArgumentError, ConfigError, GraphError, RecordError
+from burnbook.core.formulas import Formula, Unknown, known, unknown
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import params_of, rebuild
 from burnbook.optim import GradientsParams
-from burnbook.optim.adaptor import Held, OptimizerAdaptor
+from burnbook.optim.adaptor import (
+    Held,
+    OptimizerAdaptor,
+    check_rate as check_number,
+)
 from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
 from burnbook.program.program import Program
 from burnbook.program.recording import Recording, identity, plain_backend
-from burnbook.program.trees import held_arrays, lowest
+from burnbook.program.sizes import size_text
+from burnbook.program.trees import ARGUMENTS, held_arrays, lowest
 from burnbook.program.values import Value
 from burnbook.tensor import Tensor
 
@@ -69,9 +74,17 @@ class Training:
     ) -> tuple[TrainingState, Any]:
         """One step: the new state, and what the captured function gave.
 
-        lr: the learning rate. batch: as the examples. keys: of random numbers, else the
-        next ones of the device.
+        It is bit for bit what the eager loop does; a `CompiledTraining` agrees with it
+        up to rounding. lr: the learning rate. batch: as the examples; what is no tensor
+        must be as it was there. keys: of random numbers, else the next ones of the
+        device.
+
+        Raises:
+            ConfigError: `lr` is not a finite number of at least 0.
+            RecordError: the state is of another model or optimizer.
         """
+        self.check_state(state)
+        check_rate(lr)
         program = self.program
         if self.first is not None and not self.knows(state):
             program = self.first
@@ -86,7 +99,8 @@ class Training:
             values[old.name] = array
         made = self.template.tensors(program.results, out[:count])
         assert program.gives is not None  # capture_training has made it
-        result, more, begun = program.gives(made)
+        n = program.batch_size(*[array.shape for array in arrays])
+        result, more, begun = program.gives(made, n)
         values |= {name: lowest(tensor.value) for name, tensor in more.items()}
         following = {
             name: formula(numbers)
@@ -100,6 +114,46 @@ class Training:
         return all(old.name in state.values for old, _ in self.program.updates) and all(
             name in state.numbers for name in self.program.numbers if name != LR
         )
+
+    @functools.cached_property
+    def _forms(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]] | None]:
+        """Shape and element type of all that a state may have; None for a number."""
+        known: dict[str, Any] = dict.fromkeys(self.program.numbers)
+        known.pop(LR, None)
+        known |= dict.fromkeys(self.start.numbers)
+        states = [v for v in self.program.inputs if v.kind == "state"]
+        return known | {v.name: (v.shape_at(None), v.dtype) for v in states}
+
+    def check_state(self, state: TrainingState) -> None:
+        """Raise for a state that is not of this model and optimizer.
+
+        Raises:
+            RecordError: something is missing or too much, or has another shape or type.
+        """
+        if not isinstance(state, TrainingState):  # pyright: ignore[reportUnnecessaryIsInstance] - a call may say anything
+            what = f"{type(state).__name__} is no TrainingState"
+            cure = "training.start, or the state that the last step gave"
+            raise ArgumentError("Training", what, cure=cure)
+        forms = self._forms
+        begin = self.start.values.keys() | self.start.numbers.keys()
+        given = state.values.keys() | state.numbers.keys()
+        wanted = begin if given <= begin else forms.keys()
+        if given == wanted:
+            arrays = [(name, v, forms[name]) for name, v in state.values.items()]
+            if all(form == (v.shape, v.dtype) for _, v, form in arrays):
+                return
+            others = [
+                f"{name} {size_text(v.shape)} {dtype_name(v.dtype)}"
+                for name, v, form in arrays
+                if form != (v.shape, v.dtype)
+            ]
+            facts = [("other shape or type", _listed(others))]
+        else:
+            named = ("missing", wanted - given), ("unexpected", given - wanted)
+            facts = [(what, _listed(sorted(names))) for what, names in named if names]
+        what = "the state is of another model or optimizer"
+        cure = "a state that this training gave; or capture_training with its model"
+        raise RecordError("Training", what, facts, cure)
 
     def model(self, state: TrainingState) -> Any:
         """The model with the parameters and running statistics of a state."""
@@ -130,8 +184,9 @@ def capture_training(
     the loss, something with a `.loss`, or a TrainOutput: `Model.train_step` itself.
     examples: a batch. batch: as in `capture`.
 
-    The model and the optimizer stay as they are. Gradients are clipped as the optimizer
-    does it; the learning rate is given to each step.
+    The model and the optimizer stay as they are: `training.model(state)` and
+    `training.optimizer(state)` are those that a state has trained. Gradients are
+    clipped as the optimizer does it; the learning rate is given to each step.
 
     Example:
         >>> from burnbook.backend import Autodiff, Numpy
@@ -327,7 +382,8 @@ class CapturedStep:
                 result, model, optim = self._step(given, numbers, rate, batch)
             updates, more, begun = self._changes(given, model, optim)
             states = optim._states  # pyright: ignore[reportPrivateUsage] - nothing else tells
-            runs.add(recording, (result, more, begun), updates)
+            plain = {name: known(v) for name, v in {**numbers, LR: rate}.items()}
+            runs.add(recording, (result, more, begun), updates, plain)
         self.template = Template(
             self.template.model, self.template.optimizer, backend, states
         )
@@ -349,6 +405,10 @@ class CapturedStep:
             grads, result = result.grads, result.item
         else:
             loss = getattr(result, "loss", result)
+            if not isinstance(loss, Tensor):
+                what = f"the loss function gave {type(loss).__name__}, and no loss"
+                cure = "return the loss, something with a .loss, or a TrainOutput"
+                raise ArgumentError("capture_training", what, cure=cure)
             grads = GradientsParams.from_grads(loss.backward(), model)
         return result, optim.step(rate, model, grads), optim
 
@@ -388,9 +448,31 @@ class CapturedStep:
             ],
         ]
 
+    @property
+    def arrays(self) -> list[Any]:
+        """The arrays of the examples and of the state."""
+        return [*self.arguments.arrays, *self.state.values.values()]
+
     def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
         """The tensors of a batch."""
         return self.arguments.tensors_of(given, named)
+
+
+def check_rate(lr: Any) -> None:
+    """Raise for what is no learning rate, as the step of an optimizer does."""
+    given: Any = lr
+    is_array = isinstance(lr, Tensor) or getattr(lr, "ndim", 0) > 0
+    if is_array or ARGUMENTS.kind(type(lr)) is not None:
+        what = f"{type(lr).__name__} is not a learning rate, which comes first"
+        raise ConfigError("step", what, cure="step(1e-3, …), and then the batch")
+    check_number(given)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of some names."""
+    return ", ".join(names[:5]) + (
+        f", and {n} more" if (n := len(names) - 5) > 0 else ""
+    )
 
 
 def _changed(value: Any, path: str, change: Callable[[str, Any], Any]) -> Any:

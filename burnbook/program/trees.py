@@ -8,11 +8,12 @@ import numpy as np
 
 from burnbook.backend.fusion.deferred import plain
 from burnbook.core.errors import GraphError
-from burnbook.core.tree import DATACLASS, PLAIN, Kind, Pytree
+from burnbook.core.tree import DATACLASS, PLAIN, Go, Kind, Pytree
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import walk
 from burnbook.nn.attention.mha import MhaOutput
 from burnbook.program.recording import identity
+from burnbook.program.sizes import Dim, at
 from burnbook.tensor import Tensor, TensorData
 from burnbook.tensor.quantized import QuantizedTensor
 
@@ -130,21 +131,51 @@ def tensors_of_result(result: Any) -> list[Tensor]:
 
 
 class Result:
-    """How the tensors that come out stand in what the captured function returned."""
+    """How the tensors that come out stand in what the captured function returned.
 
-    def __init__(self, example: Any):
-        numbers = iter(range(1 << 30))
+    others: what stands in the place of the other leaves, in order; a `Dim` is the
+    number that it is for the batch size of a run, and the program's result follows it.
+    """
+
+    def __init__(self, example: Any, others: Sequence[Any] = ()):
+        numbers, rest = iter(range(1 << 30)), iter(others)
 
         def place(leaf: Any) -> Any:
-            return Place(next(numbers)) if isinstance(leaf, Tensor) else leaf
+            if isinstance(leaf, Tensor):
+                return Place(next(numbers))
+            found = next(rest, leaf)
+            return Size(found) if type(found) is Dim else found
 
-        self.tree = ARGUMENTS.map(example, place)
+        self.follows = any(type(other) is Dim for other in others)
+        self.tree = EveryLeaf(ARGUMENTS, place)(example)
 
-    def __call__(self, made: tuple[Any, ...]) -> Any:
-        """The same tree with these tensors."""
-        return ARGUMENTS.map(
-            self.tree, lambda leaf: made[leaf.at] if type(leaf) is Place else leaf
-        )
+    def __call__(self, made: tuple[Any, ...], n: int | None = None) -> Any:
+        """The same tree with these tensors, for a batch of n."""
+
+        def put(leaf: Any) -> Any:
+            if type(leaf) is Size:
+                return at(leaf.dim, n)
+            return made[leaf.at] if type(leaf) is Place else leaf
+
+        return ARGUMENTS.map(self.tree, put)
+
+
+class EveryLeaf(Go):
+    """A walk that changes numbers, texts and None as well."""
+
+    __slots__ = ()
+
+    def __call__(self, value: Any) -> Any:
+        """What becomes of a value, with everything inside it."""
+        kind = self.tree.kind(type(value))
+        return self.change(value) if kind is None else kind.map(value, self)
+
+
+class Size:
+    """Where a number stands that follows the batch size."""
+
+    def __init__(self, dim: Dim):
+        self.dim = dim
 
 
 class Place:

@@ -677,3 +677,127 @@ def test_attention_weights_must_be_asked_for():
 def test_what_comes_out_is_tensors(result, words):
     with pytest.raises(GraphError, match=words):
         capture(lambda x: result, drawn(2))
+
+
+@pytest.mark.parametrize("size", [1, 9, 20])
+def test_a_branch_for_the_size_of_the_example_alone_is_refused(size):
+    def run(a):
+        return a * 3.0 if a.dims()[0] == size else a
+
+    with pytest.raises(GraphError, match="batch size") as caught:
+        capture(run, drawn(size, 6))
+    assert "return a * 3.0" in str(caught.value)
+    assert capture(run, drawn(size, 6), batch=None).steps
+
+
+def test_a_program_of_one_row_fits_other_sizes():
+    model = Mlp.make()
+    program = capture(model, drawn(1, 4))
+    for size in (1, 2, 7, 30):
+        assert program.check(model, drawn(size, 4)).first_difference is None
+
+
+# Arguments that are no tensors
+
+
+def scaled_by(a, s=1.0, *, shift=0.0):
+    return a * s + shift
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        ((5.0,), {}),
+        ((), {"s": 5.0}),
+        ((), {}),  # the default is not what was captured
+        ((True,), {}),
+        ((None,), {}),
+        ((2.0,), {"shift": 1.0}),
+    ],
+)
+def test_another_number_than_the_captured_one_is_refused(args, named):
+    program = capture(scaled_by, drawn(4, 6), 2.0)
+    for run in (program, program.compile()):
+        if run is not program and not args and not named:
+            continue  # one tensor is all that the compiled program takes
+        with pytest.raises(ArgumentError, match="captured") as caught:
+            run(drawn(4, 6), *args, **named)
+        assert "capture again" in str(caught.value)
+
+
+def test_the_error_names_the_argument_and_both_values():
+    program = capture(scaled_by, drawn(4, 6), 2.0)
+    with pytest.raises(ArgumentError) as caught:
+        program(drawn(4, 6), 5.0)
+    text = str(caught.value)
+    assert "s is another value" in text
+    assert "5.0" in text
+    assert "2.0" in text
+
+
+@pytest.mark.parametrize("value", [2.0, 2, np.float32(2.0)])
+def test_the_captured_number_may_come_again(value):
+    x = drawn(3, 6)
+    program = capture(scaled_by, drawn(4, 6), 2.0)
+    for run in (program, program.compile()):
+        assert (run(x, value) - x * 2.0).abs().max().into_scalar() == 0.0
+        assert (run(x, s=value) - x * 2.0).abs().max().into_scalar() == 0.0
+
+
+def test_an_argument_that_was_not_there_at_the_capture_is_refused():
+    program = capture(scaled_by, drawn(4, 6))
+    program(drawn(4, 6), 1.0)  # its default
+    with pytest.raises(ArgumentError, match="s is another value"):
+        program(drawn(4, 6), 5.0)
+
+
+def test_numbers_inside_of_containers_are_compared_too():
+    def scaled(batch):
+        return batch["x"] * batch["by"]
+
+    x = drawn(4, 6)
+    program = capture(scaled, {"x": x, "by": 2.0})
+    program({"x": x, "by": 2.0})
+    with pytest.raises(ArgumentError, match=r"batch\.by is another value"):
+        program({"x": x, "by": 3.0})
+
+
+def test_tensors_of_a_dict_are_found_by_their_keys():
+    def difference(batch):
+        return batch["a"] - batch["b"]
+
+    a, b = drawn(4, 6), drawn(4, 6, seed=1)
+    program = capture(difference, {"a": a, "b": b})
+    found = program({"b": b, "a": a})
+    assert (found - (a - b)).abs().max().into_scalar() == 0.0
+
+
+# Numbers that come out
+
+
+def test_numbers_in_the_result_follow_the_batch():
+    def run(a):
+        return {"sum": a + 1.0, "rows": a.dims()[0], "half": [a.dims()[0] * 2, "rows"]}
+
+    program = capture(run, drawn(4, 6))
+    for ready in (program, program.compile()):
+        for size in (1, 4, 9):
+            made = ready(drawn(size, 6))
+            assert made["rows"] == size
+            assert made["half"] == [2 * size, "rows"]
+            assert made["sum"].dims() == (size, 6)
+
+
+@pytest.mark.parametrize(
+    "number", [lambda n: 1.0 / n, lambda n: f"{n} rows", lambda n: n == 4]
+)
+def test_what_does_not_follow_the_batch_as_a_size_is_refused(number):
+    with pytest.raises(GraphError, match="the result"):
+        capture(lambda a: (a + 1.0, number(a.dims()[0])), drawn(4, 6))
+    program = capture(lambda a: (a, number(a.dims()[0])), drawn(4, 6), batch=None)
+    assert program(drawn(4, 6))[1] == number(4)
+
+
+def test_a_number_that_is_another_one_for_one_row_is_refused():
+    with pytest.raises(GraphError, match="the result"):
+        capture(lambda a: (a, 7 if a.dims()[0] == 1 else a.dims()[0]), drawn(1, 6))

@@ -1,17 +1,27 @@
 """Compiled training steps: as the captured ones, step for step."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
+from burnbook.core.errors import ArgumentError, ConfigError, RecordError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Module
 from burnbook.nn.loss import CrossEntropyLossConfig
-from burnbook.optim import AdamConfig, AdamWConfig, MomentumConfig, SgdConfig
+from burnbook.optim import (
+    AdamConfig,
+    AdamWConfig,
+    GradientsParams,
+    MomentumConfig,
+    SgdConfig,
+)
 from burnbook.program import capture_training
 from burnbook.program.compiled_training import CompiledTraining
+from burnbook.program.training import TrainingState
 from burnbook.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("every_kernel")
@@ -178,3 +188,138 @@ def test_a_step_is_explained():
         "  2  linear [4, 3]  out",
     ]
     assert lines[-1].startswith("memory: ")
+
+
+def test_a_number_of_the_loss_function_that_changes_is_refused():
+    def weighted(model, x, y, weight):
+        return loss(model, x, y) * weight
+
+    model = Network(*layers(DEVICE))
+    training = capture_training(model, weighted, AdamConfig().init(), *batch(4), 1.0)
+    compiled = CompiledTraining(training)
+    compiled.step(0.0, *batch(4), 1.0)
+    with pytest.raises(ArgumentError, match="weight is another value"):
+        compiled.step(0.0, *batch(4), 10.0)
+    with pytest.raises(ArgumentError, match="weight is another value"):
+        training.step(training.start, 0.0, *batch(4), 10.0)
+
+
+def both(optimizer="adam"):
+    """The same step as captured and as compiled."""
+    training = captured(optimizer=optimizer)
+    compiled = CompiledTraining(training)
+    return training, [lambda *b: training.step(training.start, *b), compiled.step]
+
+
+@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -1.0, "a", None])
+def test_a_wrong_learning_rate_is_refused_as_by_the_optimizer(rate):
+    model = Network(*layers(DEVICE))
+    grads = GradientsParams.from_grads(loss(model, *batch(4)).backward(), model)
+    with pytest.raises(ConfigError) as eager:
+        AdamConfig().init().step(rate, model, grads)
+    _, steps = both()
+    for step in steps:
+        with pytest.raises(ConfigError) as caught:
+            step(rate, *batch(4))
+        assert str(caught.value) == str(eager.value)
+
+
+def test_a_later_step_refuses_a_wrong_learning_rate_too():
+    training = captured()
+    compiled = CompiledTraining(training)
+    for _ in range(2):
+        compiled.step(0.1, *batch(4))
+    before = compiled.state
+    with pytest.raises(ConfigError):
+        compiled.step(float("nan"), *batch(4))
+    after = compiled.state
+    assert before.numbers == after.numbers
+    for name, array in before.values.items():
+        np.testing.assert_array_equal(after.values[name], array)
+
+
+def test_a_forgotten_learning_rate_is_told_by_its_place():
+    for step in both()[1]:
+        with pytest.raises(ConfigError, match="learning rate, which comes first"):
+            step(*batch(4))
+
+
+def test_a_state_of_another_optimizer_is_refused():
+    training, _ = both("adam")
+    other, _ = both("momentum")
+    state, _ = other.step(other.start, 0.1, *batch(4))
+    for use in (
+        lambda: CompiledTraining(training, state),
+        lambda: training.step(state, 0.1, *batch(4)),
+    ):
+        with pytest.raises(RecordError) as caught:
+            use()
+        text = str(caught.value)
+        assert "missing" in text
+        assert "unexpected" in text
+        assert "first.bias.m" in text
+
+
+def test_a_state_of_another_model_is_refused():
+    training, _ = both()
+    values = dict(training.start.values)
+    shape = values["first.weight"].shape
+    values["first.weight"] = values["first.weight"].T
+    with pytest.raises(RecordError, match=r"first\.weight \[8, 6\] f32"):
+        CompiledTraining(training, TrainingState(values, training.start.numbers))
+    assert shape == (6, 8)
+    values = {f"other.{name}": v for name, v in training.start.values.items()}
+    with pytest.raises(RecordError, match=r"other\.first"):
+        CompiledTraining(training, TrainingState(values, training.start.numbers))
+
+
+def test_what_is_no_state_is_refused():
+    training, _ = both()
+    with pytest.raises(ArgumentError, match=r"training\.start"):
+        training.step(0.1, *batch(4))
+
+
+@pytest.mark.parametrize("form", [lambda v: (v, v), lambda v: {"loss": v}])
+def test_a_loss_function_that_gives_no_loss_is_refused(form):
+    model = Network(*layers(DEVICE))
+    with pytest.raises(ArgumentError, match="the loss function gave") as caught:
+        capture_training(
+            model, lambda *b: form(loss(*b)), AdamConfig().init(), *batch(4)
+        )
+    assert "a .loss" in str(caught.value)
+
+
+def test_numbers_in_what_a_step_gives_follow_the_batch():
+    @dataclass
+    class Counted:
+        loss: Tensor
+        rows: int
+
+    def counted(model, x, y):
+        return Counted(loss(model, x, y), x.dims()[0])
+
+    model = Network(*layers(DEVICE))
+    training = capture_training(model, counted, AdamConfig().init(), *batch(4))
+    compiled = CompiledTraining(training)
+    for size in (4, 4, 9):
+        assert compiled.step(0.1, *batch(size)).rows == size
+        assert training.step(training.start, 0.1, *batch(size))[1].rows == size
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_what_was_trained_is_taken_out_and_captured_again(optimizer):
+    compiled = CompiledTraining(captured(optimizer=optimizer))
+    for number in range(3):
+        compiled.step(0.1, *batch(4, seed=number))
+    model, optim = compiled.model, compiled.optimizer
+    again = CompiledTraining(capture_training(model, loss, optim, *batch(4)))
+    kept = {name: np.array(p.val()) for name, p in model.named_params()}
+    for number in range(3, 6):
+        compiled.step(0.1, *batch(4, seed=number))
+        again.step(0.1, *batch(4, seed=number))
+    for name, param in model.named_params():
+        np.testing.assert_array_equal(param.val(), kept[name])
+    assert compiled.state.numbers == again.state.numbers
+    for name, array in compiled.state.values.items():
+        np.testing.assert_allclose(again.state.values[name], array, rtol=1e-5)
+    assert any(not np.array_equal(kept[n], again.state.values[n]) for n in kept)

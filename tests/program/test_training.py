@@ -570,3 +570,34 @@ def test_a_step_costs_three_times_a_forward():
     forward = capture(make().valid(), batch(0)[0])
     share = training.program.flops(64) / forward.flops(64)
     assert 2.5 < share < 3.2
+
+
+def test_an_example_of_one_row_may_do_without_the_sum_over_rows():
+    def loss(model, x):
+        weight = model.weight.val().slice([slice(0, 1)])
+        return (model.forward(x) * weight).square().mean()
+
+    model = ready(nn.LinearConfig(6, 3).init(AD))
+    of_one, of_four = (
+        capture_training(model, loss, AdamConfig().init(), drawn(n, 6)) for n in (1, 4)
+    )
+    for n in (1, 4, 9):
+        x = drawn(n, 6, number=n)
+        one, _ = of_one.step(of_one.start, 0.1, x)
+        four, _ = of_four.step(of_four.start, 0.1, x)
+        for name, array in four.values.items():
+            np.testing.assert_array_equal(one.values[name], array)
+
+
+def test_a_branch_for_one_row_is_refused_in_training_too():
+    def loss(model, x):
+        out = model.forward(x).square().mean()
+        return out * 3.0 if x.dims()[0] == 1 else out
+
+    with pytest.raises(GraphError, match="batch size"):
+        capture_training(
+            ready(nn.LinearConfig(6, 3).init(AD)),
+            loss,
+            SgdConfig().init(),
+            drawn(1, 6),
+        )

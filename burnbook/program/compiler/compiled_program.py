@@ -94,7 +94,12 @@ class CompiledProgram:
         )
         if self._is_one:
             return made[0]
-        return made if self.program.gives is None else self.program.gives(made)
+        gives = self.program.gives
+        if gives is None:
+            return made
+        if not getattr(gives, "follows", False):
+            return gives(made)
+        return gives(made, self.program.batch_size(*[array.shape for array in arrays]))
 
     def _another_kind(self, given: Sequence[Tensor]) -> ArgumentError:
         """The error for a tensor of another kind than the program was captured with."""

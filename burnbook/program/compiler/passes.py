@@ -28,7 +28,7 @@ class Source:
     backend: Backend
     keys: tuple[Value, ...]
     takes: Callable[..., Any] | None
-    gives: Callable[[tuple[Any, ...]], Any] | None
+    gives: Callable[..., Any] | None
     batch_size: Callable[..., int | None]
 
 
