@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from burnbook.core.files import PathLike
+from burnbook.exporters.forms import refuse_extension
 from burnbook.exporters.javascript.writer import reserved, text_of
 from burnbook.exporters.lowering import files, lowered, problems
-from burnbook.exporters.lowering.files import Precision, Weights
+from burnbook.exporters.lowering.files import MODULES, Precision, Weights
 from burnbook.program.capture import Batch
 
 
@@ -70,6 +71,7 @@ def to_javascript(
         ...     made.inputs, made.outputs, made.weights
         (('input',), ('linear',), 32)
     """
+    refuse_extension("to_javascript", path, MODULES)
     files.asked("to_javascript", weights, precision)
     plan = lowered("to_javascript", model, examples, batch, reserved())
     target = Path(path)

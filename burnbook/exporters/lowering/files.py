@@ -22,6 +22,7 @@ from burnbook.program.sizes import Dim
 Precision = Literal["f32", "f16", "int8"]
 Weights = Literal["embedded", "beside"]
 MOST_EMBEDDED = 1 << 28  # bytes: a browser's strings end at twice as many letters
+MODULES = (".js", ".mjs")  # how files of JavaScript are named
 FEW = 256  # numbers: fewer stay floats, as biases do
 HALF_MOST = 65504.0
 LINE = 96

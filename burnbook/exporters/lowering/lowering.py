@@ -12,6 +12,7 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.op import BackwardOp
+from burnbook.exporters.forms import refuse_compiled
 from burnbook.exporters.lowering.calls import (
     KINDS,
     Argument,
@@ -455,6 +456,7 @@ def problems(
 def _program(
     where: str, model: Any, examples: tuple[Any, ...], batch: Batch
 ) -> Program:
+    refuse_compiled(where, model)
     if not isinstance(model, Program):
         return capture(model, *examples, batch=batch)
     if examples:

@@ -19,6 +19,7 @@ import numpy as np
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, atomic_write, printable
 from burnbook.core.op import BackwardOp
+from burnbook.exporters.forms import refuse_compiled
 from burnbook.exporters.onnx.forms import FORMS, NoForm
 from burnbook.exporters.onnx.writer import Name, Writer
 from burnbook.program import Dim, Program, Step, Value, capture, mapped
@@ -139,6 +140,7 @@ def unsupported(
 
 
 def _program(model: Any, examples: tuple[Any, ...], batch: Any) -> Program:
+    refuse_compiled("to_onnx", model)
     if isinstance(model, Program):
         if examples:
             what = "a program is captured already, and takes no examples"

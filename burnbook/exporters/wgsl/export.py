@@ -20,8 +20,9 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike
+from burnbook.exporters.forms import refuse_extension
 from burnbook.exporters.lowering import Plan, files, lowered, problems
-from burnbook.exporters.lowering.files import Precision, Weights
+from burnbook.exporters.lowering.files import MODULES, Precision, Weights
 from burnbook.exporters.wgsl.device import Runner
 from burnbook.exporters.wgsl.page import text_of
 from burnbook.exporters.wgsl.writer import Kernels, kernels_of
@@ -93,6 +94,7 @@ def to_wgsl(
         ...     to_wgsl(model, f"{folder}/model.js", Tensor.ones([1, 3])).steps
         ('linear', 'relu_mul')
     """
+    refuse_extension("to_wgsl", path, MODULES)
     files.asked("to_wgsl", weights, precision)
     plan = lowered("to_wgsl", model, examples, batch)
     kernels = kernels_of(plan)
