@@ -315,3 +315,20 @@ def test_a_compiled_program_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="a compiled program came") as error:
         to_onnx(compiled, tmp_path / "m.onnx")
     assert "to_onnx(program, …)" in str(error.value)
+
+
+def test_outputs_are_called_as_the_keys_that_they_stand_under(tmp_path):
+    def function(x):
+        return {"exp": x.tanh(), "tanh": x.exp(), "logits": [x.abs(), x], "2x": x * 2.0}
+
+    x = numbers(4, 3)
+    to_onnx(function, tmp_path / "m.onnx", x)
+    ran = runtime.InferenceSession(tmp_path / "m.onnx")
+    names = [one.name for one in ran.get_outputs()]
+    assert names == ["exp", "tanh", "logits.0", "logits.1", "mul"]
+    exp, tanh, size, same, twice = ran.run(None, {"x": np.asarray(x)})
+    np.testing.assert_allclose(exp, np.tanh(np.asarray(x)), 1e-5)
+    np.testing.assert_allclose(tanh, np.exp(np.asarray(x)), 1e-5)
+    np.testing.assert_array_equal(size, np.abs(np.asarray(x)))
+    np.testing.assert_array_equal(same, np.asarray(x))
+    np.testing.assert_array_equal(twice, 2 * np.asarray(x))

@@ -392,7 +392,7 @@ def test_another_backend_has_no_profile():
 
 def test_a_program_is_compiled_only_for_the_elements_it_was_captured_with():
     program = capture(lambda x: x + 0.1, Tensor.ones([3], DEVICE))
-    with pytest.raises(BackendError, match="captured with f32, and .* with f64"):
+    with pytest.raises(BackendError, match=r"captured with f32, and .* with f64"):
         program.compile(Numpy("f64"))
     there = Numpy("f64")
     x = Tensor.ones([3], there)

@@ -263,8 +263,10 @@ def without_rule(name: str) -> None:
 
 def refuse_others(rules: object) -> None:
     """Raise where something among the rules is none."""
-    is_list = isinstance(rules, Sequence) and not isinstance(rules, str)
-    others = [r for r in rules if not isinstance(r, FusionRule)] if is_list else [rules]
+    others: list[object] = [rules]
+    if isinstance(rules, (list, tuple)):
+        found: Iterable[object] = rules  # pyright: ignore[reportUnknownVariableType]
+        others = [rule for rule in found if not isinstance(rule, FusionRule)]
     if others:
         what = f"{others[0]!r} is no rule of fusion"
         known = ", ".join(sorted({rule.name for rule in RULES}))

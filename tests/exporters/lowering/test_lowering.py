@@ -213,3 +213,25 @@ def test_a_compiled_program_is_refused(write, tmp_path):
     compiled = capture(lambda x: x.exp(), Tensor.ones([1, 3])).compile()
     with pytest.raises(ArgumentError, match="a compiled program came"):
         write(compiled, tmp_path / "net.py" if write is to_micropython else "net.js")
+
+
+def named(x):
+    return {"sum": x.tanh(), "idx": x.argmax(1), "2x": x * 2.0}
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_outputs_are_called_as_the_keys_that_they_stand_under(write, tmp_path):
+    made = write(named, tmp_path / "net.js", Tensor.ones([1, 3]))
+    assert made.outputs == ("sum", "idx", "mul")
+    text = (tmp_path / "net.js").read_text("utf-8")
+    assert "// out sum [n, 3] f32" in text
+    assert "// out idx [n, 1] i32" in text
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_names_of_outputs_may_be_given(write, tmp_path):
+    x, names = Tensor.ones([1, 3]), ["a", "b", "a"]
+    made = write(named, tmp_path / "net.js", x, output_names=names)
+    assert made.outputs == ("a", "b", "a_2")
+    with pytest.raises(ArgumentError, match="2 names came, and there are 3 outputs"):
+        write(named, tmp_path / "net.js", x, output_names=["a", "b"])
