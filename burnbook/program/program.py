@@ -19,7 +19,7 @@ from burnbook.program.compiler.passes import Source
 from burnbook.program.recording import plain_backend
 from burnbook.program.simplify import flops_of, simplified
 from burnbook.program.sizes import Dim, at, mapped, size_text
-from burnbook.program.trees import ARGUMENTS, arrays_of_record, held_arrays
+from burnbook.program.trees import ARGUMENTS, arrays_of_record, held_arrays, taken
 from burnbook.program.values import Step, Value
 from burnbook.tensor import Tensor
 from burnbook.tensor.closeness import LayersReport, Pair, check_closeness
@@ -174,7 +174,7 @@ class Program:
 
     def __call__(self, *tensors: Any, **named: Any) -> Any:
         """Run on tensors: the arguments and the result of what was captured."""
-        given = list(tensors) if self.takes is None else self.takes(tensors, named)
+        given = taken(self.name, self.takes, tensors, named)
         if not given:
             backend: Backend = self.backend
         else:

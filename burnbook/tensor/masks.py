@@ -13,7 +13,7 @@ from burnbook.ops.index import hot_rows
 from burnbook.tensor.create import Creation, some_dims
 from burnbook.tensor.layout import Layout
 from burnbook.tensor.methods import apply
-from burnbook.tensor.numeric import Numeric
+from burnbook.tensor.numeric import Numeric, is_written_down
 
 
 class EitherWay:
@@ -153,18 +153,22 @@ class Masks(Creation, Layout, Numeric):
     ) -> Self:
         if not -self.rank - 1 <= axis <= self.rank:
             raise DimError(where, f"axis {axis} is beyond rank {self.rank + 1}")
+        if not is_written_down(self.value):
+            self._refuse_indices(where, -size if wrap else 0, size)
+        index = self if self.kind is Int else self.int().float()
+        out = apply(hot_rows, index, size=size, on=on, off=off)
+        at = axis % (self.rank + 1)
+        return out if at == self.rank else out.movedim(-1, at)
+
+    def _refuse_indices(self, where: str, low: int, size: int) -> None:
+        """Raise for an index that no class has."""
         array = self.backend.to_numpy(self.value)
-        low = -size if wrap else 0
         if array.size and (array.min() < low or array.max() >= size):
             raise DimError(
                 where,
                 f"indices run from {array.min()} to {array.max()}",
                 cure=f"indices in [{low}, {size})",
             )
-        index = self if self.kind is Int else self.int().float()
-        out = apply(hot_rows, index, size=size, on=on, off=off)
-        at = axis % (self.rank + 1)
-        return out if at == self.rank else out.movedim(-1, at)
 
     @classmethod
     def _mask(

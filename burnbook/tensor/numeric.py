@@ -16,6 +16,16 @@ from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.methods import FRACTIONS, NUMBERS, Methods, apply
 
 
+def is_written_down(value: Any) -> bool:
+    """Whether a value is one of a program that is being captured.
+
+    Checks of elements are left out there: a run may have others than the example.
+    """
+    while hasattr(value, "node"):
+        value = value.value
+    return hasattr(value, "recording")
+
+
 class Numeric(Methods):
     """Functions of Float and Int tensors; every one is ordinary tensor code."""
 
@@ -243,9 +253,10 @@ class Numeric(Methods):
     def int(self) -> Self:
         """The same values as an Int tensor; fractions are cut off toward zero.
 
-        NaN, infinities and values beyond the element type are an error.
+        NaN, infinities and values beyond the element type are an error; a program that
+        is captured does not look for them.
         """
-        if self.kind is Float:
+        if self.kind is Float and not is_written_down(self.value):
             self._fits_int()
         return self._cast(Int)
 

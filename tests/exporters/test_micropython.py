@@ -270,3 +270,16 @@ def test_it_runs_in_micropython_for_the_web(tmp_path):
     )
     numbers = np.float32(json.loads(found.stdout))
     np.testing.assert_allclose(numbers, made.predict(image)[0], 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_what_has_no_form_is_named_with_whole_numbers_too(int8, tmp_path):
+    encoder = nn.TransformerEncoderConfig(8, 16, 2, 1).init(DEVICE)
+
+    def model(x):
+        return encoder.forward(nn.TransformerEncoderInput(x))
+
+    x = Tensor.ones([2, 4, 8], DEVICE)
+    with pytest.raises(ArgumentError, match="1 operation has no form") as error:
+        to_micropython(model, tmp_path / "q.py", x, int8=int8)
+    assert "attention" in str(error.value)

@@ -295,3 +295,40 @@ def test_a_name_of_another_format_is_refused_before_anything_is_written(name, tm
         to_onnx(model, tmp_path / name, Tensor.ones([1, 3], Numpy()))
     assert '"a.onnx"' in caught.value.cure
     assert not list(tmp_path.iterdir())
+
+
+def test_whole_numbers_of_floats_and_one_hot_rows_are_written(tmp_path):
+    def function(x):
+        return x.round().int(), x.argmax(1).squeeze_dim(1).one_hot(3)
+
+    x = numbers(4, 3)
+    to_onnx(function, tmp_path / "m.onnx", x)
+    found = runtime.InferenceSession(tmp_path / "m.onnx").run(
+        None, {"x": np.asarray(x)}
+    )
+    for one, other in zip(found, function(x), strict=True):
+        np.testing.assert_array_equal(one, np.asarray(other))
+
+
+def test_a_compiled_program_is_refused(tmp_path):
+    compiled = capture(lambda x: x.exp(), numbers(4, 3)).compile()
+    with pytest.raises(ArgumentError, match="a compiled program came") as error:
+        to_onnx(compiled, tmp_path / "m.onnx")
+    assert "to_onnx(program, …)" in str(error.value)
+
+
+def test_outputs_are_called_as_the_keys_that_they_stand_under(tmp_path):
+    def function(x):
+        return {"exp": x.tanh(), "tanh": x.exp(), "logits": [x.abs(), x], "2x": x * 2.0}
+
+    x = numbers(4, 3)
+    to_onnx(function, tmp_path / "m.onnx", x)
+    ran = runtime.InferenceSession(tmp_path / "m.onnx")
+    names = [one.name for one in ran.get_outputs()]
+    assert names == ["exp", "tanh", "logits.0", "logits.1", "mul"]
+    exp, tanh, size, same, twice = ran.run(None, {"x": np.asarray(x)})
+    np.testing.assert_allclose(exp, np.tanh(np.asarray(x)), 1e-5)
+    np.testing.assert_allclose(tanh, np.exp(np.asarray(x)), 1e-5)
+    np.testing.assert_array_equal(size, np.abs(np.asarray(x)))
+    np.testing.assert_array_equal(same, np.asarray(x))
+    np.testing.assert_array_equal(twice, 2 * np.asarray(x))

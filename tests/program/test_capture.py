@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from burnbook import nn, ops
-from burnbook.backend import Autodiff, Counting, Numpy
+from burnbook.backend import Autodiff, Counting, Fusion, Numpy
 from burnbook.core.errors import ArgumentError, GraphError, RecordError, ShapeError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
@@ -801,3 +801,20 @@ def test_what_does_not_follow_the_batch_as_a_size_is_refused(number):
 def test_a_number_that_is_another_one_for_one_row_is_refused():
     with pytest.raises(GraphError, match="the result"):
         capture(lambda a: (a, 7 if a.dims()[0] == 1 else a.dims()[0]), drawn(1, 6))
+
+
+@pytest.mark.parametrize("above", [lambda d: d, Autodiff, Fusion])
+def test_checks_of_elements_are_left_out(above):
+    device = above(DEVICE)
+
+    def function(x):
+        chosen = x.argmax(1).squeeze_dim(1).one_hot(3)
+        return x.int(), x.round().int(), chosen, x.round().one_hot_fill(4, 1.0, 0.0)
+
+    def tensor(rows):
+        return Tensor.from_numpy(np.array(rows, np.float32), device)
+
+    program = capture(function, tensor([[0.2, 1.7, 1.0], [2.0, 0.3, 0.1]]))
+    x = tensor([[2.2, 0.7, 1.0], [-1.4, 0.3, 3.1], [0.0, 1.5, 1.0]])
+    for found, wanted in zip(program(x), function(x), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))

@@ -388,3 +388,29 @@ def test_another_backend_has_no_profile():
     compiled = capture(lambda x: x.exp(), drawn(2, 3)).compile(Far())
     with pytest.raises(BackendError, match="nothing can be timed"):
         compiled.profile(drawn(2, 3))
+
+
+def test_a_program_is_compiled_only_for_the_elements_it_was_captured_with():
+    program = capture(lambda x: x + 0.1, Tensor.ones([3], DEVICE))
+    with pytest.raises(BackendError, match=r"captured with f32, and .* with f64"):
+        program.compile(Numpy("f64"))
+    there = Numpy("f64")
+    x = Tensor.ones([3], there)
+    made = capture(lambda x: x + 0.1, x).compile()(x)
+    assert np.asarray(made).dtype == np.float64
+    np.testing.assert_array_equal(np.asarray(made), np.asarray(x + 0.1))
+
+
+def test_tensors_with_other_elements_are_refused():
+    compiled = capture(lambda x: x + 0.1, Tensor.ones([3], DEVICE)).compile()
+    with pytest.raises(BackendError, match="computes with f32, and f64 came"):
+        compiled(Tensor.ones([3], Numpy("f64")))
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_an_array_in_place_of_a_tensor_is_named(is_compiled):
+    program = capture(lambda x: x + 0.1, Tensor.ones([3], DEVICE))
+    call = program.compile() if is_compiled else program
+    with pytest.raises(ArgumentError, match="a NumPy array came") as error:
+        call(np.ones(3, np.float32))
+    assert "Tensor.from_numpy(array, device)" in str(error.value)

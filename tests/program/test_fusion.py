@@ -199,3 +199,49 @@ def test_a_wrong_pattern_is_explained(pattern, words):
 def test_a_rule_that_is_not_there_cannot_be_taken_back():
     with pytest.raises(ArgumentError, match="there is no rule 'never'"):
         without_rule("never")
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda xp, x, m: None, "NoneType, which is no array"),
+        (lambda xp, x, m: xp.exp(x - m).mean(), "another shape than its chain"),
+        (lambda xp, x, m: xp.exp(x - m)[:2], "another shape than its chain"),
+        (lambda xp, x, m: (x - m) + 1j, "other elements than its chain"),
+        (lambda xp, x, m: x @ m, "fails"),
+        (lambda xp, x: xp.exp(x), "cannot be called"),
+        (lambda xp, x, m, *, dim: xp.exp(x - m), "cannot be called"),
+    ],
+)
+def test_a_rule_that_does_not_give_what_its_chain_gives_is_refused(
+    rules, function, told
+):
+    function.__name__ = "ours"
+    fusion("sub exp")(function)
+    program = capture(lambda x: (x - drawn(1, 5)).exp(), drawn(4, 5))
+    with pytest.raises(ArgumentError) as error:
+        program.compile()(drawn(4, 5))
+    assert "the rule ours" in str(error.value)
+    assert told in str(error.value)
+    assert "sub → exp" in str(error.value)
+
+
+def test_a_rule_is_looked_at_where_there_is_no_plan_too(rules):
+    fusion("sub exp")(lambda xp, x, m: None)
+    program = capture(lambda x: (x - drawn(1, 5)).exp(), drawn(4, 5))
+    with pytest.raises(ArgumentError, match="which is no array"):
+        program.compile()(Tensor.zeros([0, 5], DEVICE))
+
+
+def test_the_error_of_a_shape_has_both_shapes(rules):
+    fusion("sub exp")(lambda xp, x, m: xp.exp(x - m).sum(-1))
+    program = capture(lambda x: (x - drawn(1, 5)).exp(), drawn(4, 5))
+    with pytest.raises(ArgumentError, match=r"(?s)got +\[3\].*expected +\[3, 5\]"):
+        program.compile()(drawn(3, 5))
+
+
+@pytest.mark.parametrize("given", [["x"], "x", 3])
+def test_what_is_no_rule_is_refused(given):
+    program = capture(lambda x: x.exp(), drawn(4, 5))
+    with pytest.raises(ArgumentError, match="is no rule of fusion"):
+        program.compile(rules=given)

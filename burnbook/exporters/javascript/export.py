@@ -13,13 +13,15 @@ It runs in browsers and in Node, and needs nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from burnbook.core.files import PathLike
+from burnbook.exporters.forms import refuse_extension
 from burnbook.exporters.javascript.writer import reserved, text_of
 from burnbook.exporters.lowering import files, lowered, problems
-from burnbook.exporters.lowering.files import Precision, Weights
+from burnbook.exporters.lowering.files import MODULES, Precision, Weights
 from burnbook.program.capture import Batch
 
 
@@ -44,6 +46,7 @@ def to_javascript(
     weights: Weights = "embedded",
     precision: Precision = "f32",
     batch: Batch = 0,
+    output_names: Sequence[str] = (),
 ) -> JavaScriptFile:
     """Write a model as one module of JavaScript, as it infers.
 
@@ -52,9 +55,14 @@ def to_javascript(
     `<name>.bin`. precision: of the weights in the file: "f32", "f16" (half the size) or
     "int8" (a quarter); it computes with float32 all the same. Codes of quantized
     weights stay codes. batch: the dim of the examples that may have any size, or None.
+    output_names: one for each output; without them they are called as the keys or
+    fields that they stand under in the result, else as the operations.
 
-    `forward` in the file takes flat arrays by the names of the inputs, and gives
-    `{ data, shape }` by the names of the outputs.
+    The page gets the model by `const model = await Model.load()`, and `model.forward`
+    takes flat arrays by the names of the inputs, and gives `{ data, shape }` by the
+    names of the outputs. Constants of fewer than 256 numbers (biases, the parameters of
+    norms) stay float32 at each precision, as do those with NaN, with infinity, with
+    numbers beyond 65504 at "f16", or of zeros alone at "int8".
 
     Raises: ArgumentError with all operations that have no form there, and where they
     stand; GraphError where the model cannot be captured.
@@ -70,16 +78,15 @@ def to_javascript(
         ...     made.inputs, made.outputs, made.weights
         (('input',), ('linear',), 32)
     """
+    refuse_extension("to_javascript", path, MODULES)
     files.asked("to_javascript", weights, precision)
-    plan = lowered("to_javascript", model, examples, batch, reserved())
+    plan = lowered("to_javascript", model, examples, batch, reserved(), output_names)
     target = Path(path)
     made = files.packed(plan.constants, precision)
     files.fits("to_javascript", made, weights)
     files.written(target, text_of(plan, made, weights, target), made, weights)
     names = tuple(value.name for value, _ in plan.inputs)
-    return JavaScriptFile(
-        target, len(made.data), names, tuple(files.given_names(plan.outputs))
-    )
+    return JavaScriptFile(target, len(made.data), names, tuple(plan.names))
 
 
 def unsupported(

@@ -113,7 +113,7 @@ def _head(plan: Plan, made: Packed, target: Path) -> list[str]:
 
 
 def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:
-    names = files.given_names(plan.outputs)
+    names = plan.names
     constants = [one.name for one in plan.constants]
     doc = [
         f"   * @param {{Object}} inputs {files.shown(value.name)}: "

@@ -215,7 +215,8 @@ class Call:
 class Plan:
     """A whole program: what is read, run and given, and how large its memory is.
 
-    buffers: for each, its kind and the sizes of which the largest counts.
+    buffers: for each, its kind and the sizes of which the largest counts. names: of the
+    outputs, each once.
     """
 
     name: str
@@ -224,3 +225,4 @@ class Plan:
     constants: list[Storage]
     calls: list[Call | Chain]
     buffers: list[tuple[str, list[Size]]]
+    names: list[str]

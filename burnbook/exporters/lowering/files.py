@@ -16,12 +16,13 @@ import numpy as np
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import atomic_write
 from burnbook.exporters.lowering.calls import Plan, Storage
-from burnbook.program import Size, Value, size_text
+from burnbook.program import Size, size_text
 from burnbook.program.sizes import Dim
 
 Precision = Literal["f32", "f16", "int8"]
 Weights = Literal["embedded", "beside"]
 MOST_EMBEDDED = 1 << 28  # bytes: a browser's strings end at twice as many letters
+MODULES = (".js", ".mjs")  # how files of JavaScript are named
 FEW = 256  # numbers: fewer stay floats, as biases do
 HALF_MOST = 65504.0
 LINE = 96
@@ -209,23 +210,15 @@ def input_lines(plan: Plan) -> list[str]:
 def head(plan: Plan, usage: list[str], sizes: str) -> list[str]:
     """The comment at the beginning of a file."""
     rows = [
-        f"{role} {shown(value.name)} {shown(size_text(value.shape))} {storage.kind}"
-        for role, values in (("in ", plan.inputs), ("out", plan.outputs))
-        for value, storage in values
+        f"{role} {shown(name)} {shown(size_text(value.shape))} {storage.kind}"
+        for role, names, values in (
+            ("in ", [value.name for value, _ in plan.inputs], plan.inputs),
+            ("out", plan.names, plan.outputs),
+        )
+        for name, (value, storage) in zip(names, values, strict=True)
     ]
     lines = [f"{shown(plan.name)}, written by burnbook.", "", *usage, "", *rows]
     return [f"// {line}".rstrip() for line in [*lines, "", sizes]]
-
-
-def given_names(values: Iterable[tuple[Value, Storage]]) -> list[str]:
-    """The names of outputs as keys, each once."""
-    found: list[str] = []
-    for value, _ in values:
-        name, count = value.name, 2
-        while name in found:
-            name, count = f"{value.name}_{count}", count + 1
-        found.append(name)
-    return found
 
 
 def functions_of(text: str) -> dict[str, str]:

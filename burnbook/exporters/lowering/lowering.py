@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.op import BackwardOp
+from burnbook.exporters.forms import output_names, refuse_compiled
 from burnbook.exporters.lowering.calls import (
     KINDS,
     Argument,
@@ -40,7 +41,13 @@ USUAL_BATCH = 8  # by which buffers are compared where the batch says how large 
 class Lowering:
     """One program on its way to kernels."""
 
-    def __init__(self, program: Program, reserved: Iterable[str] = ()):
+    def __init__(
+        self,
+        program: Program,
+        reserved: Iterable[str] = (),
+        output_names: Sequence[str] = (),
+    ):
+        self.output_names = output_names
         self.program = program.simplify(constants=True)
         self.codes = _codes(program)
         self.calls: list[Call | Chain] = []
@@ -81,7 +88,8 @@ class Lowering:
         constants = [one for one in self.constants if one in used]
         keep = {storage for _, storage in outputs}
         buffers = self._placed(keep)
-        return Plan(program.name, inputs, outputs, constants, self.calls, buffers)
+        parts = (inputs, outputs, constants, self.calls, buffers)
+        return Plan(program.name, *parts, list(self.output_names))
 
     def _input(self, value: Value) -> Storage:
         """The storage of an input."""
@@ -424,14 +432,17 @@ def lowered(
     examples: tuple[Any, ...],
     batch: Batch = 0,
     reserved: Iterable[str] = (),
+    names: Sequence[str] = (),
 ) -> Plan:
     """A model as kernels.
 
     where: who asks, for errors. reserved: names that inputs and constants must not get.
+    names: what the outputs are called, see `output_names`.
 
     Raises: ArgumentError with all operations that have no kernel, and where they stand.
     """
-    lowering = Lowering(_program(where, model, examples, batch), reserved)
+    program = _program(where, model, examples, batch)
+    lowering = Lowering(program, reserved, output_names(where, program, names))
     plan = lowering.run()
     if plan is None:
         problems = lowering.problems
@@ -455,6 +466,7 @@ def problems(
 def _program(
     where: str, model: Any, examples: tuple[Any, ...], batch: Batch
 ) -> Program:
+    refuse_compiled(where, model)
     if not isinstance(model, Program):
         return capture(model, *examples, batch=batch)
     if examples:

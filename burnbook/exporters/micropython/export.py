@@ -18,6 +18,7 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, atomic_write
+from burnbook.exporters.forms import refuse_compiled, refuse_extension
 from burnbook.exporters.micropython import forms as forms
 from burnbook.exporters.micropython.writer import Writer
 from burnbook.program import Program, Value, capture, mapped, resolved
@@ -77,6 +78,8 @@ def to_micropython(
         ...     made.memory, made.weights, made.predict([1, 2, 3]).shape
         (8, 32, (1, 2))
     """
+    refuse_extension("to_micropython", path, (".py",))
+    refuse_compiled("to_micropython", model)
     given = isinstance(model, Program)
     program = model if given else capture(model, *examples, batch=batch)
     if len(program.inputs) != 1 or len(program.outputs) != 1:
@@ -115,7 +118,7 @@ def _largest(program: Program, example: Any) -> dict[Value, float]:
         for value, array in zip(
             step.outputs, out if step.is_tuple else (out,), strict=True
         ):
-            if value is not None:
+            if value is not None and array is not None:  # kernels leave extras out
                 held[value] = array
     return {
         value: float(np.abs(backend.to_numpy(array)).max(initial=0))

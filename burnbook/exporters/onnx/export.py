@@ -19,6 +19,7 @@ import numpy as np
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, atomic_write, printable
 from burnbook.core.op import BackwardOp
+from burnbook.exporters.forms import output_names, refuse_compiled
 from burnbook.exporters.onnx.forms import FORMS, NoForm
 from burnbook.exporters.onnx.writer import Name, Writer
 from burnbook.program import Dim, Program, Step, Value, capture, mapped
@@ -52,7 +53,9 @@ def to_onnx(
     takes; of a Program none. opset: from 17 on; newer ones have more operators (gelu
     from 20, RMS norm from 23), older ones are read by more programs. batch: the dim of
     the examples that may have any size, or None (see `capture`). metadata: texts by
-    name, kept in the file. Weights have the names that they have in the module.
+    name, kept in the file. Weights have the names that they have in the module, and
+    outputs, where `output_names` gives none, those of the keys or fields that they
+    stand under in the result, else of the operations.
 
     Weights beyond 1 GiB are written beside it, to `<path>.data`. Needs the package
     onnx.
@@ -139,6 +142,7 @@ def unsupported(
 
 
 def _program(model: Any, examples: tuple[Any, ...], batch: Any) -> Program:
+    refuse_compiled("to_onnx", model)
     if isinstance(model, Program):
         if examples:
             what = "a program is captured already, and takes no examples"
@@ -160,15 +164,16 @@ class Export:
         self.writer.taken.update(value.name for value in program.values)
         self.problems: list[tuple[str, str, str]] = []
         self.counts: dict[str, int] = {}
+        self.kept: set[str] = set()  # names of outputs, which other results leave free
 
     def model(self, inputs: list[str], outputs: list[str], metadata: Any) -> Any:
         """The whole file."""
         from onnx import helper
 
         self._name_inputs(inputs)
-        if len(outputs) not in (0, len(self.program.outputs)):
-            what = f"there are {len(self.program.outputs)} outputs"
-            raise ArgumentError("to_onnx", f"{len(outputs)} names came, and {what}")
+        names = output_names("to_onnx", self.program, outputs)
+        pairs = zip(names, self.program.outputs, strict=True)
+        self.kept = {name for name, value in pairs if name != value.name}
         self.write_steps()
         if self.problems:
             facts = [
@@ -183,7 +188,7 @@ class Export:
                 cure = "model.valid()"
             raise ArgumentError("to_onnx", what, facts, cure)
         w = self.writer
-        ends = [self._output(v, i, outputs) for i, v in enumerate(self.program.outputs)]
+        ends = [self._output(v, i, names) for i, v in enumerate(self.program.outputs)]
         values = self.program.outputs
         graph = helper.make_graph(
             w.nodes,
@@ -295,12 +300,15 @@ class Export:
         made = self.writer.nodes[begin:]
         if not any(name in node.output for node in made):
             return name
+        own = value.name
+        if own in self.kept:
+            own = self.writer.fresh(own)
         for node in made:
             for names in (node.input, node.output):
                 for i, one in enumerate(names):
                     if one == name:
-                        names[i] = value.name
-        return value.name
+                        names[i] = own
+        return own
 
     def _label(self, step: Step, begin: int) -> None:
         """Name the nodes after the module that they stand in: "/conv1/Conv"."""
@@ -315,10 +323,15 @@ class Export:
         w = self.writer
         name = w.name(value)
         first = self.program.outputs.index(value) == place
-        wished = names[place] if names else value.name
+        wished = names[place]
         if wished == name and first and value.kind == "result":
             return name
-        label = wished if names and wished not in w.taken else w.fresh(wished)
+        is_free = wished not in w.taken
+        if wished in self.kept and not is_free:  # by a result that has left it free
+            given = {v.name for v in (*self.program.inputs, *self.program.constants)}
+            made = {one for node in w.nodes for one in node.output}
+            is_free = wished not in given | made | w.constants.keys()
+        label = wished if is_free else w.fresh(wished)
         w.taken.add(label)
         end = w.helper.make_node("Identity", [name], [label], name=f"/{label}")
         w.nodes.append(end)

@@ -13,6 +13,7 @@ The file is one module of JavaScript with the kernels, the weights, and a class:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +21,9 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike
+from burnbook.exporters.forms import refuse_extension
 from burnbook.exporters.lowering import Plan, files, lowered, problems
-from burnbook.exporters.lowering.files import Precision, Weights
+from burnbook.exporters.lowering.files import MODULES, Precision, Weights
 from burnbook.exporters.wgsl.device import Runner
 from burnbook.exporters.wgsl.page import text_of
 from burnbook.exporters.wgsl.writer import Kernels, kernels_of
@@ -66,6 +68,7 @@ def to_wgsl(
     weights: Weights = "embedded",
     precision: Precision = "f32",
     batch: Batch = 0,
+    output_names: Sequence[str] = (),
 ) -> WgslFile:
     """Write a model as kernels of WGSL in one module of JavaScript, as it infers.
 
@@ -73,6 +76,14 @@ def to_wgsl(
     takes; of a Program none. weights: "embedded" in the file, or "beside" it in
     `<name>.bin`. precision: of the weights in the file: "f32", "f16" or "int8"; kernels
     compute with f32. batch: the dim of the examples that may have any size, or None.
+    output_names: one for each output; without them they are called as the keys or
+    fields that they stand under in the result, else as the operations.
+
+    The page gets the model by `const model = await Model.load()`, and `await
+    model.forward` takes flat arrays by the names of the inputs, and gives `{ data,
+    shape }` by the names of the outputs. Constants of fewer than 256 numbers (biases,
+    the parameters of norms) stay f32 at each precision, as do those with NaN, with
+    infinity, with numbers beyond 65504 at "f16", or of zeros alone at "int8".
 
     Ops that go through elements one by one are fused to one kernel; all memory is
     planned here, so that a run in the browser only binds and dispatches. Kernels
@@ -93,8 +104,9 @@ def to_wgsl(
         ...     to_wgsl(model, f"{folder}/model.js", Tensor.ones([1, 3])).steps
         ('linear', 'relu_mul')
     """
+    refuse_extension("to_wgsl", path, MODULES)
     files.asked("to_wgsl", weights, precision)
-    plan = lowered("to_wgsl", model, examples, batch)
+    plan = lowered("to_wgsl", model, examples, batch, (), output_names)
     kernels = kernels_of(plan)
     target = Path(path)
     made = files.packed(plan.constants, precision)
@@ -105,7 +117,7 @@ def to_wgsl(
         target,
         len(made.data),
         tuple(value.name for value, _ in plan.inputs),
-        tuple(files.given_names(plan.outputs)),
+        tuple(plan.names),
         dict(kernels.texts),
         tuple(one.kernel for one in kernels.dispatches),
         plan,

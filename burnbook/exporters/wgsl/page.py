@@ -58,8 +58,7 @@ def _inputs(plan: Plan) -> list[str]:
 
 def _outputs(plan: Plan) -> list[str]:
     lines = ["const OUTPUTS = (n) => ["]
-    names = files.given_names(plan.outputs)
-    for name, (value, storage) in zip(names, plan.outputs, strict=True):
+    for name, (value, storage) in zip(plan.names, plan.outputs, strict=True):
         shape = ", ".join(map(files.size, value.shape))
         lines += [
             "  {",

@@ -20,6 +20,7 @@ from burnbook.backend.numpy import RUN, many_times
 from burnbook.backend.products import dot
 from burnbook.core.formulas import Formula
 from burnbook.core.op import OPS
+from burnbook.program.compiler.fusion import FusedOp
 from burnbook.program.sizes import mapped
 from burnbook.program.values import Step, Value
 
@@ -148,11 +149,17 @@ def called(call: Call) -> Bound:
         return leaf(given.numbers) if type(leaf) is Formula else leaf
 
     places = [out for out in outs if out is not None and _is_free(out, values)]
+    unseen = [step.op] if isinstance(step.op, FusedOp) else []  # until the first run
 
     def run() -> None:
         named = mapped(attrs, put) if changes else attrs
         inputs = mapped(values, put) if changes else values
-        found = buffers.offering(places, partial(backend.run, step.op, inputs, named))
+        made = partial(backend.run, step.op, inputs, named)
+        if unseen:
+            found = unseen[0].first(partial(buffers.offering, places, made), call.out)
+            unseen.clear()
+        else:
+            found = buffers.offering(places, made)
         put_in_place(outs, found if several else (found,))
 
     size = sum(a.nbytes for a in (*outs, *values) if isinstance(a, np.ndarray))

@@ -3,11 +3,14 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.core.dtypes import kind_of
+from burnbook.core.dtypes import dtype_name, kind_of
 from burnbook.core.errors import ArgumentError, BackendError
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler import (
@@ -22,7 +25,7 @@ from burnbook.program.compiler.passes import Lowered, Source, lower
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.compiler.profiling import ProgramProfile, profiled
 from burnbook.program.sizes import Dim, at, mapped
-from burnbook.program.trees import Place, lowest
+from burnbook.program.trees import Place, lowest, taken
 from burnbook.program.values import Step, Value
 from burnbook.tensor import Tensor
 
@@ -58,10 +61,12 @@ class CompiledProgram:
     ):
         self.program = program
         self.backend = program.backend if backend is None else _plain(backend)
+        _refuse_other_types(program, self.backend)
         if rules is None:  # which are written for CPUs
             rules = () if self.backend.has_graphs else RULES
         self.lowered: Lowered = lower(program, rules)
         self._kinds = [kind_of(value.dtype) for value in program.inputs]
+        self._dtypes = [value.dtype for value in program.inputs]
         self._tensors = [Tensor] * len(program.inputs)
         tree = getattr(program.gives, "tree", None)
         self._is_one = program.results == 1 and (
@@ -77,12 +82,15 @@ class CompiledProgram:
         given: Sequence[Tensor] = tensors
         if named or [type(t) for t in tensors] != self._tensors:
             takes = self.program.takes
-            given = tensors if takes is None else takes(tensors, named)
+            given = taken(self.program.name, takes, tensors, named)
         arrays: list[Any] = []
-        for kind, tensor in zip(self._kinds, given, strict=True):
+        for kind, dtype, tensor in zip(self._kinds, self._dtypes, given, strict=True):
             if tensor.kind is not kind:
                 raise self._another_kind(given)
-            arrays.append(tensor.value)
+            array = tensor.value
+            if array.dtype != dtype:
+                self._refuse_elements(array.dtype, dtype, given)
+            arrays.append(array)
         backend = given[0].backend if given else self.backend
         made = tuple(
             [
@@ -110,6 +118,22 @@ class CompiledProgram:
                     self.program.name, what, [("made for", str(value))]
                 )
         raise AssertionError("no tensor is of another kind")
+
+    def _refuse_elements(
+        self, dtype: Any, wanted: Any, given: Sequence[Tensor]
+    ) -> None:
+        """Raise for a tensor of other elements; whole numbers of fewer bits fit."""
+        if wanted.kind != "f" and np.can_cast(dtype, wanted):
+            return
+        program = self.program
+        facts = [
+            ("given", f"{dtype_name(tensor.value.dtype)} on {tensor.backend!r}")
+            for tensor in given
+        ]
+        facts += [("made for", str(value)) for value in program.inputs]
+        what = f"it computes with {dtype_name(wanted)}, and {dtype_name(dtype)} came"
+        cure = f"tensors of {program.backend!r}, or capture with tensors of this device"
+        raise BackendError(program.name, what, facts, cure)
 
     def run(
         self,
@@ -184,9 +208,14 @@ class CompiledProgram:
             return at(leaf, n) if type(leaf) is Dim else leaf
 
         for step in steps:
-            out = backend.run(
-                step.op, mapped(step.inputs, put), mapped(step.attrs, put)
-            )
+            values, attrs = mapped(step.inputs, put), mapped(step.attrs, put)
+            call = partial(backend.run, step.op, values, attrs)
+            if isinstance(step.op, FusedOp):
+                like = np.zeros((), step.out.dtype)
+                like = np.broadcast_to(like, step.out.shape_at(n))
+                out = step.op.first(call, like)
+            else:
+                out = call()
             outs = out if step.is_tuple else (out,)
             held.update(
                 (v, a) for v, a in zip(step.outputs, outs, strict=True) if v is not None
@@ -229,8 +258,7 @@ class CompiledProgram:
             what = f"on {self.backend!r} nothing can be timed call by call"
             raise BackendError("profile", what, cure="compile(Numpy())")
         program = self.program
-        takes = program.takes
-        given = tensors if takes is None else takes(tensors, {})
+        given = taken(program.name, program.takes, tensors, {})
         arrays = [lowest(tensor.value) for tensor in given]
         n = program.batch_size(*[array.shape for array in arrays])
         keys = [self.backend.next_key() for _ in program.keys]
@@ -249,6 +277,25 @@ class CompiledProgram:
     def __repr__(self) -> str:
         count, before = len(self.lowered.steps), len(self.program.steps)
         return f"CompiledProgram({self.program.name}, {before} steps as {count})"
+
+
+def _refuse_other_types(program: Source, backend: Backend) -> None:
+    """Raise where a backend has other element types than the program was made with.
+
+    Why: its constants, and the types that its casts name, are those of the capture.
+    """
+    home = program.backend
+    values = [*program.inputs, *program.outputs, *program.constants]
+    kinds = {value.dtype.kind for value in values}
+    pairs = [("f", home.float_dtype, backend.float_dtype)]
+    pairs.append(("i", home.int_dtype, backend.int_dtype))
+    for kind, made, asked in pairs:
+        if kind in kinds and made != asked:
+            what = f"it was captured with {dtype_name(made)}, and {backend!r} computes"
+            what += f" with {dtype_name(asked)}"
+            facts = [("captured on", repr(home))]
+            cure = f"model.to({backend!r}), tensors there, and capture those"
+            raise BackendError(program.name, what, facts, cure)
 
 
 def _plain(backend: Backend) -> Backend:

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from burnbook.core.errors import ArgumentError
+import numpy as np
+
+from burnbook.core.errors import ArgumentError, BurnbookError
 from burnbook.core.op import OPS
 from burnbook.program.values import Step, Value
 
@@ -52,6 +54,48 @@ class FusedOp:
 
     def __repr__(self) -> str:
         return f"{self.name} ({' → '.join(self.chain)})"
+
+    def first(self, run: Callable[[], Any], wanted: Any) -> Any:
+        """What the first run gives, if it is what the chain itself would give.
+
+        wanted: has the shape and the element type of that.
+
+        Raises:
+            ArgumentError: the function fails, or gives something else.
+        """
+        try:
+            found = run()
+        except BurnbookError:
+            raise
+        except Exception as error:
+            text = (str(error) or "no reason given").splitlines()[0]
+            reason = f"{type(error).__name__}: {text}"
+            what = f"the rule {self.name} fails"
+            raise ArgumentError("fusion", what, [*self._facts(), reason]) from error
+        return self.checked(found, wanted)
+
+    def checked(self, found: Any, wanted: Any) -> Any:
+        """A result, if it has a shape and elements that fit what is wanted."""
+        shape, dtype = getattr(found, "shape", None), getattr(found, "dtype", None)
+        if shape is None or dtype is None:
+            got = type(found).__name__
+            cure = "return an array" + (", as with `return out`" * (found is None))
+            what = f"the rule {self.name} gives {got}, which is no array"
+        elif tuple(shape) != tuple(wanted.shape) and {*shape, *wanted.shape} - {1}:
+            got = f"{list(shape)}"
+            what = f"the rule {self.name} gives another shape than its chain"
+            cure = f"a result of shape {list(wanted.shape)}"
+        elif not np.can_cast(dtype, wanted.dtype, "same_kind"):
+            got = f"{list(shape)} {dtype}"
+            what = f"the rule {self.name} gives other elements than its chain"
+            cure = f"a result of {wanted.dtype}"
+        else:
+            return found
+        facts = [("got", got), ("expected", f"{list(wanted.shape)} {wanted.dtype}")]
+        raise ArgumentError("fusion", what, [*self._facts(), *facts], cure)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [("chain", " → ".join(self.chain))]
 
 
 @dataclass(frozen=True)
@@ -132,10 +176,27 @@ class FusionRule:
             inputs.pop()
         if "chain" in inspect.signature(self.forward).parameters:
             attrs["chain"] = chain
+        self._refuse_arguments(chain, len(inputs), attrs)
         last = steps[-1]
         path = next((step.path for step in steps if step.path), "")
         op: Any = FusedOp(self.name, chain, self.forward, steps)
         return Step(op, tuple(inputs), attrs, (last.out,), path, last.line)
+
+    def _refuse_arguments(
+        self, chain: tuple[str, ...], count: int, attrs: dict[str, Any]
+    ) -> None:
+        """Raise where the function cannot be called with what the chain has."""
+        signature = inspect.signature(self.forward)
+        try:
+            signature.bind(None, *[None] * count, **attrs)
+        except TypeError as error:
+            facts = [
+                ("chain", " → ".join(chain)),
+                ("takes", str(signature)),
+                ("given", ", ".join(["xp", f"{count} inputs", *attrs])),
+            ]
+            what = f"the rule {self.name} cannot be called: {error}"
+            raise ArgumentError("fusion", what, facts) from None
 
 
 def attrs_of(step: Step) -> dict[str, Any]:
@@ -198,6 +259,22 @@ def without_rule(name: str) -> None:
             return
     known = ", ".join(sorted({rule.name for rule in RULES}))
     raise ArgumentError("fusion", f"there is no rule {name!r}", [("rules", known)])
+
+
+def refuse_others(rules: object) -> None:
+    """Raise where something among the rules is none."""
+    others: list[object] = [rules]
+    if isinstance(rules, (list, tuple)):
+        found: Iterable[object] = rules  # pyright: ignore[reportUnknownVariableType]
+        others = [rule for rule in found if not isinstance(rule, FusionRule)]
+    if others:
+        what = f"{others[0]!r} is no rule of fusion"
+        known = ", ".join(sorted({rule.name for rule in RULES}))
+        name = others[0]
+        cure = "rules=[] for none, or rules=[r for r in RULES if r.name == …]"
+        if isinstance(name, str) and any(rule.name == name for rule in RULES):
+            cure = f"rules=[r for r in RULES if r.name == {name!r}]"
+        raise ArgumentError("compile", what, [("rules", known)], cure)
 
 
 def fused_steps(

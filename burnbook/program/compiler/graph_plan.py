@@ -9,10 +9,12 @@ graphs, whose results are copied to where the next graph reads them.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from burnbook.backend.base import AnyOp, Attrs, Values
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler.bound import Given
-from burnbook.program.compiler.fusion import attrs_of
+from burnbook.program.compiler.fusion import FusedOp, attrs_of
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.sizes import Dim, at, leaves, mapped
 from burnbook.program.values import Step, Value
@@ -233,6 +235,9 @@ class GraphPlan:
             out = self._factors_of(step, values).step(self._records.xp, values)
         else:
             out = self._records.run(step.op, values, mapped(attrs_of(step), put))
+        if isinstance(step.op, FusedOp):
+            like = np.zeros((), step.out.dtype)
+            step.op.checked(out, np.broadcast_to(like, step.out.shape_at(self.n)))
         self._keep(step, out, arrays)
 
     def _factors_of(self, step: Step, values: Values) -> Numbers:

@@ -2,11 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.core.formulas import Formula
-from burnbook.program.compiler.fusion import FusionRule, fused_steps
+from burnbook.program.compiler.fusion import (
+    FusedOp,
+    FusionRule,
+    fused_steps,
+    refuse_others,
+)
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 
@@ -59,6 +67,7 @@ def lower_steps(
     rules: Sequence[FusionRule],
 ) -> Lowered:
     """The same for the parts of a program."""
+    refuse_others(rules)
     left, known = folded(steps, constants, backend)
     wanted = used_steps(left, outputs)
     fused = fused_steps(wanted, outputs, rules)
@@ -88,7 +97,13 @@ def folded(
                 return at(leaf, n)
             return constants[leaf] if type(leaf) is Value else leaf
 
-        found = backend.run(step.op, mapped(step.inputs, put), mapped(step.attrs, put))
+        values, attrs = mapped(step.inputs, put), mapped(step.attrs, put)
+        call = partial(backend.run, step.op, values, attrs)
+        if isinstance(step.op, FusedOp):
+            like = np.broadcast_to(np.zeros((), step.out.dtype), step.out.shape_at(n))
+            found = step.op.first(call, like)
+        else:
+            found = call()
         results = found if step.is_tuple else (found,)
         for value, array in zip(step.outputs, results, strict=True):
             if value is not None:

@@ -5,8 +5,11 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Numpy
+from burnbook.core.errors import ArgumentError
 from burnbook.core.op import OPS
+from burnbook.exporters import to_micropython
 from burnbook.exporters.forms import NoForm
+from burnbook.exporters.javascript import to_javascript
 from burnbook.exporters.lowering import (
     Call,
     Chain,
@@ -18,6 +21,7 @@ from burnbook.exporters.lowering import (
 )
 from burnbook.exporters.lowering.registry import FORMS
 from burnbook.exporters.lowering.sizes import fixed, largest, plus, times
+from burnbook.exporters.wgsl import to_wgsl
 from burnbook.program import capture
 from burnbook.program.sizes import Dim
 from burnbook.tensor import Tensor
@@ -186,3 +190,48 @@ def test_every_op_that_onnx_has_has_kernels_or_a_reason():
         *("half_power", "batch_norm", "max_pool_indices"),  # of training, and of pools
     }
     assert (set(ONNX) & known) - set(FORMS) - without == set()
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (to_javascript, "m.onnx"),
+        (to_wgsl, "m.py"),
+        (to_wgsl, "m"),
+        (to_micropython, "m.js"),
+    ],
+)
+def test_a_name_of_another_format_is_refused_and_its_file_stays(write, name, tmp_path):
+    (tmp_path / name).write_bytes(b"what was there")
+    with pytest.raises(ArgumentError, match="is not named like what it writes"):
+        write(lambda x: x.exp(), tmp_path / name, Tensor.ones([1, 3]))
+    assert (tmp_path / name).read_bytes() == b"what was there"
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl, to_micropython])
+def test_a_compiled_program_is_refused(write, tmp_path):
+    compiled = capture(lambda x: x.exp(), Tensor.ones([1, 3])).compile()
+    with pytest.raises(ArgumentError, match="a compiled program came"):
+        write(compiled, tmp_path / "net.py" if write is to_micropython else "net.js")
+
+
+def named(x):
+    return {"sum": x.tanh(), "idx": x.argmax(1), "2x": x * 2.0}
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_outputs_are_called_as_the_keys_that_they_stand_under(write, tmp_path):
+    made = write(named, tmp_path / "net.js", Tensor.ones([1, 3]))
+    assert made.outputs == ("sum", "idx", "mul")
+    text = (tmp_path / "net.js").read_text("utf-8")
+    assert "// out sum [n, 3] f32" in text
+    assert "// out idx [n, 1] i32" in text
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_names_of_outputs_may_be_given(write, tmp_path):
+    x, names = Tensor.ones([1, 3]), ["a", "b", "a"]
+    made = write(named, tmp_path / "net.js", x, output_names=names)
+    assert made.outputs == ("a", "b", "a_2")
+    with pytest.raises(ArgumentError, match="2 names came, and there are 3 outputs"):
+        write(named, tmp_path / "net.js", x, output_names=["a", "b"])
