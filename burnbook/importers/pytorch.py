@@ -54,22 +54,11 @@ REMAP = "LoadArgs(path).with_key_remap(pattern, replacement) where names differ,
 
 
 @dataclass(frozen=True)
-class LoadArgs:
-    """What to read of a file of PyTorch, and how; each method gives other arguments.
-
-    file: the path. key_remap: pairs of a pattern of Rust's regex and a replacement.
-    top_level_key: read the part under this key only. debug: print keys and shapes.
-
-    Example:
-        >>> args = LoadArgs("model.pt").with_key_remap(r"conv\\.(.*)", "$1")
-        >>> args.with_top_level_key("state_dict").key_remap
-        (('conv\\\\.(.*)', '$1'),)
-    """
+class FileArgs:
+    """Which file to load, and rules for its names: what all formats ask for."""
 
     file: PathLike
     key_remap: tuple[tuple[str, str], ...] = ()
-    top_level_key: str | None = None
-    debug: bool = False
 
     @classmethod
     def new(cls, file: PathLike) -> Self:
@@ -99,6 +88,23 @@ class LoadArgs:
         """
         rules = KeyRemapper(self.key_remap).add_pattern(pattern, replacement).rules
         return replace(self, key_remap=rules)
+
+
+@dataclass(frozen=True)
+class LoadArgs(FileArgs):
+    """What to read of a file of PyTorch, and how; each method gives other arguments.
+
+    file: the path. key_remap: pairs of a pattern of Rust's regex and a replacement.
+    top_level_key: read the part under this key only. debug: print keys and shapes.
+
+    Example:
+        >>> args = LoadArgs("model.pt").with_key_remap(r"conv\\.(.*)", "$1")
+        >>> args.with_top_level_key("state_dict").key_remap
+        (('conv\\\\.(.*)', '$1'),)
+    """
+
+    top_level_key: str | None = None
+    debug: bool = False
 
     def with_top_level_key(self, key: str) -> Self:
         """Read only what the file has under this key."""

@@ -12,7 +12,6 @@ shards likewise (`burnbook.record.safetensors_files`).
 from __future__ import annotations
 
 import enum
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,13 +21,14 @@ from typing import Any, Self
 import numpy as np
 
 from burnbook.backend.base import Backend
-from burnbook.core.errors import ArgumentError, ConfigError, RecordError
+from burnbook.core.errors import ConfigError, RecordError
 from burnbook.core.files import PathLike, atomic_write, printable
 from burnbook.core.versions import VERSION
 from burnbook.importers.adapter import Adapter, IdentityAdapter
 from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.pytorch import (
+    FileArgs,
     PyTorchFileRecorder,
     PyTorchRecord,
     debug_text,
@@ -228,7 +228,7 @@ class AdapterType(enum.Enum):
 
 
 @dataclass(frozen=True)
-class LoadArgs:
+class LoadArgs(FileArgs):
     """What to read of a safetensors file, and how; each method gives other arguments.
 
     file: the path. key_remap: pairs of a pattern of Rust's regex and a replacement.
@@ -241,39 +241,8 @@ class LoadArgs:
         <AdapterType.NoAdapter: 'NoAdapter'>
     """
 
-    file: PathLike
-    key_remap: tuple[tuple[str, str], ...] = ()
     adapter_type: AdapterType = AdapterType.PyTorch
     debug: bool = False
-
-    @classmethod
-    def new(cls, file: PathLike) -> Self:
-        """The arguments for a file, without rules."""
-        return cls(file)
-
-    @classmethod
-    def of(cls, given: PathLike | Self) -> Self:
-        """The arguments for a path; arguments stay as they are.
-
-        Raises:
-            ArgumentError: it is neither, such as the arguments for another format.
-        """
-        if isinstance(given, cls):
-            return given
-        if isinstance(given, (str, os.PathLike)):
-            return cls(given)
-        what = f"{type(given).__module__}.{type(given).__name__} is no path"
-        cure = f"a path, or LoadArgs of {cls.__module__}"
-        raise ArgumentError("load", what, cure=cure)
-
-    def with_key_remap(self, pattern: str, replacement: str) -> Self:
-        """With one more rule: each key is what all rules in their order make of it.
-
-        Raises:
-            ConfigError: `pattern` is none of Rust's regex.
-        """
-        rules = KeyRemapper(self.key_remap).add_pattern(pattern, replacement).rules
-        return replace(self, key_remap=rules)
 
     def with_adapter_type(self, adapter_type: AdapterType) -> Self:
         """With the names and the layout that the file has."""
