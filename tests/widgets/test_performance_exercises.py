@@ -85,7 +85,7 @@ def in_two(xp, x):
         ("exp log", in_two, "with it the steps are sub, square, mean, and should be"),
         ("sub square mean", the_sum, "for x [4, 5] and y [4, 5]: "),
         ("sub square mean", of_the_first, "for x [4, 5] and y [4, 5]: "),
-        ("sub square mean", in_two, "using it raised TypeError"),
+        ("sub square mean", in_two, "using it raised ArgumentError: fusion: the rule"),
     ],
 )
 def test_a_wrong_rule_is_told_in_what_respect(pattern, forward, said):

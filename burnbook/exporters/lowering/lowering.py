@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.op import BackwardOp
@@ -181,7 +182,7 @@ class Lowering:
         """A new storage for something between."""
         return Storage(self.fresh(name), "result", kind, product(shape))
 
-    def array(self, array: Any, name: str) -> Storage:
+    def array(self, array: NDArray[Any], name: str) -> Storage:
         """Numbers that a kernel needs beside the weights: tables, biases of zeros."""
         array = np.ascontiguousarray(array)
         for one in self.constants:

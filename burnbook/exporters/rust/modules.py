@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.core.errors import RecordError
 from burnbook.exporters.rust.calls import TREE, Call
@@ -527,7 +528,7 @@ def _blur(first: list[Function], second: list[Function]) -> None:
                     one.tail_shape = other.tail_shape = ""
 
 
-def _nested(array: Any) -> str:
+def _nested(array: NDArray[Any]) -> str:
     return literal(array.tolist()) if array.ndim else number(array.item())
 
 

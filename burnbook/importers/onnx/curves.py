@@ -13,6 +13,7 @@ from math import isclose
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.importers.onnx.graph import Graph, Node, fact_of_array
 from burnbook.importers.onnx.simplify import keep_used, uses_of_graph
@@ -237,7 +238,7 @@ class _Finder:
         array = self.graph.constants[name]
         return name if array.ndim == 1 else self.copied(name, array.reshape(-1))
 
-    def copied(self, name: str, array: Any) -> str:
+    def copied(self, name: str, array: NDArray[Any]) -> str:
         made, k = f"{name}_line", 1
         while made in self.graph.constants or made in self.makers:
             made, k = f"{name}_line{k}", k + 1

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.importers.onnx.graph import Graph, Node, fact_of_array, names_taken
 from burnbook.importers.onnx.operators.registry import OPERATORS
@@ -255,7 +256,7 @@ def _computed(node: Node, arrays: list[Any]) -> list[Any] | None:
     return [np.asarray(x) for x in found]
 
 
-def _is_weight(array: Any) -> bool:
+def _is_weight(array: NDArray[Any]) -> bool:
     return array.ndim > 0 and array.size > 1 and array.dtype.name.startswith("float")
 
 

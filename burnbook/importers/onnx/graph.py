@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.core.errors import RecordError
 from burnbook.importers.onnx.growth import check_numbers
@@ -423,7 +424,7 @@ def _size(dim: Any) -> int | str | None:
     return dim.dim_param or None
 
 
-def fact_of_array(array: Any) -> Fact:
+def fact_of_array(array: NDArray[Any]) -> Fact:
     """What is known of a constant: all."""
     name = "str" if array.dtype == object else array.dtype.name
     return Fact("tensor", name, tuple(array.shape))

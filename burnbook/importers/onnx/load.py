@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
@@ -286,6 +287,6 @@ def _record_of(held: Part | Field) -> dict[str, Any]:
     return found
 
 
-def _param(array: Any) -> ParamRecord:
+def _param(array: NDArray[Any]) -> ParamRecord:
     held = np.ascontiguousarray(array.reshape(array.shape or (1,)))
     return ParamRecord(ParamId.new().serialize(), TensorData.of(held))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.core.errors import RecordError
 
@@ -116,7 +117,7 @@ def _number(value: float, of: Any = float) -> str:
     return repr(short if of is not float and of(short) == of(value) else value)
 
 
-def _array_literal(array: Any) -> str:
+def _array_literal(array: NDArray[Any]) -> str:
     name = array.dtype.name
     if array.dtype == object:
         return f"np.array({array.tolist()!r}, object)"

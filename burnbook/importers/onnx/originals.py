@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from numpy.typing import NDArray
+
 MADE_UP = re.compile(r"onnx::|(.*[/.])?(val|const\w*|tmp)?_?\d*$")  # by an exporter
 
 
@@ -44,6 +46,6 @@ def original_names(
     return found
 
 
-def _memory(array: Any) -> tuple[int, int]:
+def _memory(array: NDArray[Any]) -> tuple[int, int]:
     """Where the elements lie, in whatever order, and how many they are."""
     return array.__array_interface__["data"][0], array.nbytes

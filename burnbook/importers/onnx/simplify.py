@@ -17,6 +17,7 @@ from math import ceil, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from burnbook.importers.onnx.graph import (
     CONTROL,
@@ -304,7 +305,7 @@ def uses_of_graph(graph: Graph) -> Counter[str]:
     return Counter(names_taken(graph.nodes) + graph.outputs)
 
 
-def _is_weight(array: Any) -> bool:
+def _is_weight(array: NDArray[Any]) -> bool:
     return array.dtype.kind == "f" and array.ndim > 0 and array.size > 1
 
 
@@ -451,7 +452,7 @@ def _objects_of(name: str, known: _Known) -> Any:
     return _objects(array)
 
 
-def _objects(array: Any) -> Any:
+def _objects(array: ArrayLike) -> Any:
     found = np.asarray(array)
     return found.astype(object)
 

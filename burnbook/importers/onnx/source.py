@@ -20,6 +20,7 @@ from inspect import getattr_static
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.core.errors import RecordError
 from burnbook.core.other_names import OtherName
@@ -423,7 +424,7 @@ class _Writer:
         fact = self.facts.get(name)
         return fact is not None and fact.kind == "tensor" and fact.dtype in FLOATS
 
-    def is_literal(self, name: str, array: Any) -> bool:
+    def is_literal(self, name: str, array: NDArray[Any]) -> bool:
         """Whether a constant stands where it is used."""
         if array.dtype == object:
             return True
@@ -1056,7 +1057,7 @@ class _Class:
             return self.constant(name, self.constants[name])
         raise RecordError("onnx", f"a node takes {name!r}, which nothing makes")
 
-    def constant(self, name: str, array: Any) -> str:
+    def constant(self, name: str, array: NDArray[Any]) -> str:
         if array.dtype == object or (array.size <= SHORT and not self.is_weight(name)):
             return literal(array)
         dtype = array.dtype.name
@@ -1213,7 +1214,7 @@ def _layer_name(found: Layer, node: Node) -> str:
     return identifier(scope)
 
 
-def _is_same(x: Any, y: Any) -> bool:
+def _is_same(x: NDArray[Any], y: NDArray[Any]) -> bool:
     """Whether two constants are one: a file may hold it in several inner graphs."""
     if x is y:
         return True
@@ -1225,7 +1226,7 @@ def is_type(value: object) -> bool:
     return type(value).__name__ == "TypeProto"
 
 
-def _whole(array: Any) -> Any:
+def _whole(array: NDArray[Any]) -> Any:
     """Whole numbers, truths, or the bits of a type that tensors do not have.
 
     As narrow as they are in the file: a weight of 8 bits takes a byte, one of 4 half.

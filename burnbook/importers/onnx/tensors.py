@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.core.errors import RecordError
 from burnbook.importers.onnx.values import DTYPES, dtype_of
@@ -149,7 +150,7 @@ def unpacked(data: Any, dtype: str, shape: Sequence[int]) -> Any:
     return values.astype(dtype_of(dtype)).reshape(shape)
 
 
-def packed(array: Any) -> Any:
+def packed(array: NDArray[Any]) -> Any:
     """The bytes of elements of 2 or 4 bits: the way back of `unpacked`."""
     name = array.dtype.name
     bits = PACKED[name]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 MOST_NAMED = 8  # transposed pairs that a source tells of
 SMALLEST = 4  # elements of a table: smaller ones are equal by chance
@@ -70,17 +71,17 @@ def _join(at: str, name: str) -> str:
     return f"{at}.{name}" if at and name else at or name
 
 
-def _memory(array: Any) -> tuple[Any, ...]:
+def _memory(array: NDArray[Any]) -> tuple[Any, ...]:
     """Where an array lies, and how."""
     start = array.__array_interface__["data"][0]
     return start, array.dtype.str, array.shape, array.strides
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(one: NDArray[Any] | None, other: NDArray[Any]) -> bool:
     return one is not None and _memory(one) == _memory(other)
 
 
-def _taste(array: Any) -> tuple[Any, ...]:
+def _taste(array: NDArray[Any]) -> tuple[Any, ...]:
     """What equal arrays have in common, found at a glance."""
     rows, columns = array.shape
     few = array[:: max(1, rows // 4), :: max(1, columns // 4)]

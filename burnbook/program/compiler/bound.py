@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
@@ -201,7 +202,7 @@ def _same(place: np.ndarray, array: np.ndarray) -> bool:
     )
 
 
-def _lies_in(array: Any, places: Sequence[Any]) -> bool:
+def _lies_in(array: NDArray[Any], places: Sequence[Any]) -> bool:
     return isinstance(array, np.ndarray) and any(
         place is not None and np.may_share_memory(array, place) for place in places
     )

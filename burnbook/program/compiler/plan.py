@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.thread_pool import cores, threads
@@ -490,7 +491,7 @@ def _in_a_row(calls: Sequence[Callable[[], Any]]) -> None:
         call()
 
 
-def _in_stretches(array: Any, root: Any) -> bool:
+def _in_stretches(array: NDArray[Any], root: NDArray[Any]) -> bool:
     """Whether equal stretches of an array stand in equal stretches of its place."""
     if array.flags.c_contiguous:
         return array.nbytes == root.nbytes

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.core.formulas import Formula
@@ -443,5 +444,5 @@ def _pieces(parameters: Sequence[tuple[Any, ...]]) -> Any:
     return np.array(rows, np.int64)
 
 
-def _begins_at(array: Any) -> int:
+def _begins_at(array: NDArray[Any]) -> int:
     return array.__array_interface__["data"][0]
