@@ -13,8 +13,7 @@ from burnbook.core.errors import ArgumentError, GraphError
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.exporters.onnx import onnx_model, to_onnx, unsupported
 from burnbook.importers.onnx import load
-from burnbook.module import Module, Quantizer
-from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoderInput
+from burnbook.module import Quantizer
 from burnbook.program import capture
 from burnbook.record import CompactRecorder, FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.tensor import Distribution, Tensor, activation
@@ -23,13 +22,9 @@ from burnbook.tensor.quantization import (
     QuantizationScheme,
 )
 from tests.support.onnx_sessions import session
+from tests.support.written_models import MODELS, numbers
 
 DEVICE = Numpy()
-
-
-def numbers(*shape, seed=0):
-    values = np.random.default_rng(seed).standard_normal(shape)
-    return Tensor.from_numpy(values.astype(np.float32), DEVICE)
 
 
 def outputs(model, *tensors, **asked):
@@ -39,48 +34,6 @@ def outputs(model, *tensors, **asked):
         for one, x in zip(started.get_inputs(), tensors, strict=True)
     }
     return started.run(None, feeds)
-
-
-class Encoder(Module):
-    """The encoder of the bench, over embedded tokens."""
-
-    embed: nn.Embedding
-    encoder: nn.transformer.TransformerEncoder
-
-    def forward(self, tokens):
-        x = self.embed.forward(tokens)
-        return self.encoder.forward(TransformerEncoderInput.new(x))
-
-
-class Reader(Module):
-    lstm: nn.Lstm
-    head: nn.Linear
-
-    def forward(self, x):
-        states, _ = self.lstm.forward(x)
-        return self.head.forward(states)
-
-
-def encoder():
-    config = TransformerEncoderConfig(32, 64, 4, 2, norm_first=True, dropout=0.1)
-    return Encoder(nn.EmbeddingConfig(20, 32).init(DEVICE), config.init(DEVICE))
-
-
-def reader():
-    lstm = nn.LstmConfig(6, 8, True).init(DEVICE)
-    return Reader(lstm, nn.LinearConfig(8, 3).init(DEVICE))
-
-
-def tokens(n, length=7):
-    values = np.random.default_rng(n).integers(0, 20, (n, length))
-    return Tensor.from_numpy(values, DEVICE)
-
-
-MODELS = {
-    "guide": (lambda: ModelConfig(10, 32).init(DEVICE), lambda n: numbers(n, 28, 28)),
-    "encoder": (encoder, tokens),
-    "lstm": (reader, lambda n: numbers(n, 5, 6)),
-}
 
 
 @pytest.mark.parametrize("name", MODELS)

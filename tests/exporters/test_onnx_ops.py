@@ -6,16 +6,13 @@ import pytest
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from burnbook.backend import Numpy
 from burnbook.core.errors import GraphError
-from burnbook.core.op import OPS, draw, split_sample
+from burnbook.core.op import OPS
 from burnbook.exporters.onnx import onnx_model, unsupported
 from burnbook.exporters.onnx.forms import FORMS
-from burnbook.program import capture
-from burnbook.tensor import Tensor, apply
 from tests.support.onnx_sessions import session
+from tests.support.op_programs import sample
 
-DEVICE = Numpy()
 NEEDED = {"cumprod": 26}  # the opset that has it; ONNX Runtime has not
 
 # What has no form, and why nothing is lost by it: gradients and steps of optimizers are
@@ -88,13 +85,8 @@ def test_every_op_has_a_form_or_a_reason():
 
 @pytest.mark.parametrize(("op", "row"), ROWS)
 def test_onnx_runtime_gives_what_the_op_gives(op, row):
-    specs, attrs = split_sample(row)
-    rng = np.random.default_rng(0)
-    arrays = [draw(spec, rng) for spec in specs]
-    arrays = [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays]
-    given = [Tensor.from_numpy(array, DEVICE) for array in arrays]
     try:
-        program = capture(lambda *xs: apply(op, *xs, **attrs), *given, batch=None)
+        program, arrays, wanted = sample(op, row)
     except GraphError as error:
         assert "depends on elements" in str(error)  # noqa: PT017 - one op does
         return
@@ -113,7 +105,6 @@ def test_onnx_runtime_gives_what_the_op_gives(op, row):
     onnx.checker.check_model(model, full_check=True)
     feeds = {v.name: a for v, a in zip(program.inputs, arrays, strict=True)}
     found = session(model).run(None, feeds)
-    wanted = program.run(*[t.value for t in given])
     for one, other in zip(found, wanted, strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)

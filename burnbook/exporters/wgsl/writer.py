@@ -39,6 +39,27 @@ WHOLE = {
 }
 RUNNING = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
 SEARCHES = {"argmax": ">", "argmin": "<"}
+ENTRIES = {  # how a kernel begins, by the function that it has
+    "by_thread": """\
+@compute @workgroup_size(WORKGROUP)
+fn main(
+  @builtin(global_invocation_id) id: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+) {
+  let place = id.x + id.y * groups.x * WORKGROUP;
+  if (place < TOTAL) { by_thread(place); }
+}""",
+    "by_workgroup": """\
+@compute @workgroup_size(WORKGROUP)
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let row = group.x + group.y * groups.x;
+  if (row < TOTAL) { by_workgroup(row, lane); }
+}""",
+}
 BY_LINE = {"softmax", "log_softmax"}  # a workgroup for each line along a dim
 BY_ROW = {"shares", "layer_norm", "rms_norm", "group_norm"}
 BY_BATCH = {"lstm", "gru", "rnn"}  # a workgroup for each sequence
@@ -98,7 +119,8 @@ def kernels_of(plan: Plan) -> Kernels:
     for call in plan.calls:
         title = call.kernel if isinstance(call, Call) else call.name
         if isinstance(call, Call):
-            text, groups = _call(call), _groups(call)
+            groups = _groups(call)
+            text = _call(call, groups)
             bound = (*call.reads.values(), call.out)
         else:
             text, groups = _chain(call)
@@ -118,10 +140,10 @@ def kernels_of(plan: Plan) -> Kernels:
 # ── kernels with a text of their own ────────────────────────────────────────
 
 
-def _call(call: Call) -> str:
-    body = _body(call)
+def _call(call: Call, groups: Groups) -> str:
+    body = _with_entry(_body(call))
     sizes = {name.upper(): value for name, value in call.sizes.items()}
-    sizes["TOTAL"] = call.out.size
+    sizes["TOTAL"] = groups.total[0]
     lines: list[str] = []
     for name, value in sizes.items():
         if not re.search(rf"\b{name}\b", body):
@@ -131,7 +153,13 @@ def _call(call: Call) -> str:
         else:
             lines.append(f"const {name} = {_constant(name, value, call)};")
     names = [*call.reads, "out"]
-    return _assembled(names, [*call.reads.values(), call.out], lines, body, call.note)
+    return _assembled(names, [*call.reads.values(), call.out], lines, body)
+
+
+def _with_entry(body: str) -> str:
+    """A kernel with the entry that calls its function, where it has none of its own."""
+    names = [name for name in ENTRIES if f"fn {name}(" in body]
+    return "\n\n".join([body.rstrip("\n"), *(ENTRIES[name] for name in names)])
 
 
 def _without_comments(body: str, name: str) -> str:
@@ -259,18 +287,13 @@ def _chain(chain: Chain) -> tuple[str, Groups]:
     head = [
         f"// {shown(ops)}, element by element: a thread for each. "
         f"{shown(size_text(chain.out.shape))}",
-        "@compute @workgroup_size(WORKGROUP)",
-        "fn main(@builtin(global_invocation_id) id: vec3u, "
-        "@builtin(num_workgroups) groups: vec3u) {",
-        "  let i = id.x + id.y * groups.x * WORKGROUP;",
-        f"  if (i >= {size(total)}) {{ return; }}",
+        "fn by_thread(i: u32) {",
     ]
     names = [arrays[one] for one in chain.inputs] + ["out"]
     storages = [*chain.inputs, chain.out.storage]
-    whole = "\n".join([*head, *body, "}"])
-    return _assembled(names, storages, [], whole, chain.note), Groups(
-        (total,), (WORKGROUP,)
-    )
+    whole = _with_entry("\n".join([*head, *body, "}"])).replace("TOTAL", size(total))
+    groups = Groups((total,), (WORKGROUP,))
+    return _assembled(names, storages, [], whole), groups
 
 
 def _coordinate(sizes: list[Size], d: int) -> str:
@@ -294,11 +317,10 @@ def _index(counters: list[str], steps: list[Size], offset: Size) -> str:
 
 
 def _assembled(
-    names: list[str], storages: list[Storage], lines: list[str], body: str, note: str
+    names: list[str], storages: list[Storage], lines: list[str], body: str
 ) -> str:
     """Bindings, sizes, the functions that it calls, and the kernel itself."""
-    about, _, code = _split(body)
-    found = [*about]
+    found, code = _split(body)
     for place, (name, storage) in enumerate(zip(names, storages, strict=True)):
         mode = "read_write" if name == "out" else "read"
         element = ELEMENTS[storage.kind]
@@ -315,13 +337,13 @@ def _assembled(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _split(body: str) -> tuple[list[str], str, str]:
+def _split(body: str) -> tuple[list[str], str]:
     """The comment at the beginning, and the rest."""
     rows = body.strip("\n").split("\n")
     count = 0
     while rows[count].startswith("//"):
         count += 1
-    return rows[:count], "", "\n".join(rows[count:]).strip("\n")
+    return rows[:count], "\n".join(rows[count:]).strip("\n")
 
 
 def _needed(code: str) -> list[str]:

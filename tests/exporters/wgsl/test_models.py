@@ -57,7 +57,10 @@ def test_the_guide_is_seven_kernels_and_its_chains_are_fused(tmp_path):
 
     made = to_wgsl(run, tmp_path / "chain.js", Tensor.ones([2, 3]))
     assert made.steps == ("mul_to_tanh",)
-    assert "if (i >= (batch.n * 3u)) { return; }" in made.kernels["mul_to_tanh"]
+    assert (
+        "if (place < (batch.n * 3u)) { by_thread(place); }"
+        in made.kernels["mul_to_tanh"]
+    )
 
 
 def test_equal_kernels_are_held_once(tmp_path):

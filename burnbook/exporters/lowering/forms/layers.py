@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -148,56 +149,44 @@ def _later(w: Lowering, s: int, t: int) -> View:
 # ── convolutions ────────────────────────────────────────────────────────────
 
 
-def _spread(names: tuple[str, ...], rows: dict[str, tuple[Any, int]]) -> dict[str, Any]:
-    """Sizes of images by name; an image of fewer dims is filled up with ones."""
+def _spread(axes: tuple[str, ...], **places: Sequence[Any]) -> dict[str, Any]:
+    """Sizes along each axis, by name; an image of fewer dims is filled up.
+
+    places: those of windows by their words, and, as `size`, those of the image itself.
+    """
     found: dict[str, Any] = {}
-    for word, (sizes, more) in rows.items():
-        filled = (more,) * (len(names) - len(sizes)) + tuple(sizes)
-        for name, size in zip(names, filled, strict=True):
-            found[f"{word}_{name}" if word else name] = size
+    for word, sizes in places.items():
+        more = 0 if word == "padding" else 1
+        filled = (more,) * (len(axes) - len(sizes)) + tuple(sizes)
+        for axis, one in zip(axes, filled, strict=True):
+            found[axis if word == "size" else f"{word}_{axis}"] = one
     return found
 
 
 @form("conv2d", "conv")
-def conv(
-    w: Lowering, step: Step, *, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> None:
-    x, weight = step.inputs[:2]
+def conv(w: Lowering, step: Step, *, groups: int, **windows: Ints) -> None:
+    weight = step.inputs[1]
     rank = len(weight.shape) - 2
-    if rank > 3:
-        raise NoForm("it has more than three dims of places")
-    names = AXES if rank == 3 else AXES[1:]
-    sizes = {
-        "batch": x.shape[0],
-        "channels": x.shape[1],
-        "filters": weight.shape[0],
-        "groups": groups,
-    } | _spread(
-        names,
-        {
-            "": (x.shape[2:], 1),
-            "out": (step.out.shape[2:], 1),
-            "kernel": (weight.shape[2:], 1),
-            "stride": (stride, 1),
-            "padding": (padding, 0),
-            "dilation": (dilation, 1),
-        },
-    )
-    bias = _or_filled(w, step, 2, weight.shape[0], 0.0, "zeros")
-    reads = {"x": w.whole(x), "weight": w.whole(weight), "bias": bias}
-    w.call(f"conv{max(rank, 2)}d", w.result(step.out), sizes=sizes, **reads)
+    axes = AXES if rank == 3 else AXES[1:]
+    _conv(w, step, f"conv{max(rank, 2)}d", axes, weight.shape[0], groups, windows)
 
 
 @form("conv_transpose")
 def conv_transpose(
+    w: Lowering, step: Step, *, groups: int, padding_out: Ints, **windows: Ints
+) -> None:
+    filters = step.out.shape[1]
+    _conv(w, step, "conv_transpose", AXES, filters, groups, windows)
+
+
+def _conv(
     w: Lowering,
     step: Step,
-    *,
-    stride: Ints,
-    padding: Ints,
-    padding_out: Ints,
-    dilation: Ints,
+    kernel: str,
+    axes: tuple[str, ...],
+    filters: Size,
     groups: int,
+    windows: dict[str, Ints],
 ) -> None:
     x, weight = step.inputs[:2]
     if len(weight.shape) > 5:
@@ -205,22 +194,18 @@ def conv_transpose(
     sizes = {
         "batch": x.shape[0],
         "channels": x.shape[1],
-        "filters": step.out.shape[1],
+        "filters": filters,
         "groups": groups,
     } | _spread(
-        AXES,
-        {
-            "": (x.shape[2:], 1),
-            "out": (step.out.shape[2:], 1),
-            "kernel": (weight.shape[2:], 1),
-            "stride": (stride, 1),
-            "padding": (padding, 0),
-            "dilation": (dilation, 1),
-        },
+        axes,
+        size=x.shape[2:],
+        out=step.out.shape[2:],
+        kernel=weight.shape[2:],
+        **windows,
     )
-    bias = _or_filled(w, step, 2, step.out.shape[1], 0.0, "zeros")
+    bias = _or_filled(w, step, 2, filters, 0.0, "zeros")
     reads = {"x": w.whole(x), "weight": w.whole(weight), "bias": bias}
-    w.call("conv_transpose", w.result(step.out), sizes=sizes, **reads)
+    w.call(kernel, w.result(step.out), sizes=sizes, **reads)
 
 
 @form("deform_patches")
@@ -242,14 +227,12 @@ def deform_patches(
         "offset_groups": offset_groups,
     } | _spread(
         AXES[1:],
-        {
-            "": (x.shape[2:], 1),
-            "out": (stops, 1),
-            "kernel": (kernel_size, 1),
-            "stride": (stride, 1),
-            "padding": (padding, 0),
-            "dilation": (dilation, 1),
-        },
+        size=x.shape[2:],
+        out=stops,
+        kernel=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
     )
     given = step.inputs[2] if len(step.inputs) > 2 else None
     if given is None:
@@ -291,14 +274,12 @@ def _fold(
     ]
     sizes = {"batch": x.shape[0], "channels": channels} | _spread(
         AXES[1:],
-        {
-            "": (size, 1),
-            "out": (stops, 1),
-            "kernel": (taps, 1),
-            "stride": (paces, 1),
-            "padding": (pads, 0),
-            "dilation": (gaps, 1),
-        },
+        size=size,
+        out=stops,
+        kernel=taps,
+        stride=paces,
+        padding=pads,
+        dilation=gaps,
     )
     w.call(kernel, w.result(step.out), sizes=sizes, x=w.whole(x))
 
@@ -349,14 +330,12 @@ def _max_pool(
     kernel_size, stride, padding, dilation = zip(*windows, strict=True)
     sizes = {"planes": planes} | _spread(
         AXES[1:],
-        {
-            "": (size, 1),
-            "out": (stops, 1),
-            "kernel": (kernel_size, 1),
-            "stride": (stride, 1),
-            "padding": (padding, 0),
-            "dilation": (dilation, 1),
-        },
+        size=size,
+        out=stops,
+        kernel=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
     )
     w.call("max_pool2d", out, sizes=sizes, x=x)
 
@@ -386,12 +365,10 @@ def _average(w: Lowering, step: Step, size: Shape, taps: Ints, stride: Ints) -> 
     x = step.inputs[0]
     sizes = {"planes": times(x.shape[0], x.shape[1])} | _spread(
         AXES[1:],
-        {
-            "": (size, 1),
-            "out": (step.out.shape[2:], 1),
-            "kernel": (taps, 1),
-            "stride": (stride, 1),
-        },
+        size=size,
+        out=step.out.shape[2:],
+        kernel=taps,
+        stride=stride,
     )
     w.call("avg_pool2d", w.result(step.out), sizes=sizes, x=w.whole(x))
 

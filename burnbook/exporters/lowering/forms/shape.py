@@ -188,30 +188,27 @@ def _last(view: View) -> View:
 
 @form("gather")
 def gather(w: Lowering, step: Step, *, dim: int) -> None:
-    x, indices = step.inputs
-    dim %= len(x.shape)
-    sizes = {
-        "outer": product(x.shape[:dim]),
-        "count": x.shape[dim],
-        "inner": product(x.shape[dim + 1 :]),
-        "picks": indices.shape[dim],
-    }
-    reads = {"x": w.whole(x), "indices": w.whole(indices)}
-    w.call("gather", w.result(step.out), sizes=sizes, **reads)
+    indices = step.inputs[1]
+    _picked(w, step, "gather", dim, indices.shape[dim])
 
 
 @form("select")
 def select(w: Lowering, step: Step, *, dim: int) -> None:
+    indices = step.inputs[1]
+    _picked(w, step, "select", dim, product(indices.shape))
+
+
+def _picked(w: Lowering, step: Step, kernel: str, dim: int, picks: Size) -> None:
     x, indices = step.inputs
     dim %= len(x.shape)
     sizes = {
         "outer": product(x.shape[:dim]),
         "count": x.shape[dim],
         "inner": product(x.shape[dim + 1 :]),
-        "picks": product(indices.shape),
+        "picks": picks,
     }
     reads = {"x": w.whole(x), "indices": w.whole(indices)}
-    w.call("select", w.result(step.out), sizes=sizes, **reads)
+    w.call(kernel, w.result(step.out), sizes=sizes, **reads)
 
 
 @form("embedding")

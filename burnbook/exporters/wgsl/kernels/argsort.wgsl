@@ -1,9 +1,6 @@
 // The places of elements in order: each thread counts who comes before its element.
 // x [outer, COUNT, INNER]
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
-  let place = id.x + id.y * groups.x * WORKGROUP;
-  if (place >= TOTAL) { return; }
+fn by_thread(place: u32) {
   let i = place / INNER % COUNT;
   let start = place / (INNER * COUNT) * COUNT * INNER + place % INNER;
   var rank = 0u;

@@ -1,8 +1,5 @@
 // The mean of every window; all lie inside. x [planes, HEIGHT, WIDTH]
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
-  let place = id.x + id.y * groups.x * WORKGROUP;
-  if (place >= TOTAL) { return; }
+fn by_thread(place: u32) {
   let j = place % OUT_WIDTH;
   let i = place / OUT_WIDTH % OUT_HEIGHT;
   let plane = place / (OUT_WIDTH * OUT_HEIGHT);

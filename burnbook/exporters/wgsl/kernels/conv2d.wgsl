@@ -1,9 +1,6 @@
 // Slide weight over images: a thread for each element of the output.
 // x [batch, CHANNELS, HEIGHT, WIDTH], weight [FILTERS, CHANNELS / GROUPS, kernel, kernel]
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
-  let place = id.x + id.y * groups.x * WORKGROUP;
-  if (place >= TOTAL) { return; }
+fn by_thread(place: u32) {
   let j = place % OUT_WIDTH;
   let i = place / OUT_WIDTH % OUT_HEIGHT;
   let filter_ = place / (OUT_WIDTH * OUT_HEIGHT) % FILTERS;

@@ -5,10 +5,7 @@ fn pixel(plane: u32, row: i32, column: i32) -> f32 {
   return x[plane + u32(row) * WIDTH + u32(column)];
 }
 
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
-  let place = id.x + id.y * groups.x * WORKGROUP;
-  if (place >= TOTAL) { return; }
+fn by_thread(place: u32) {
   let taps = KERNEL_HEIGHT * KERNEL_WIDTH;
   let stops = OUT_HEIGHT * OUT_WIDTH;
   let c = place % CHANNELS;

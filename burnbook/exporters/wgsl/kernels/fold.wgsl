@@ -1,9 +1,6 @@
 // Columns of patches added up to images: a thread gathers what belongs to its pixel.
 // x [batch, CHANNELS · kernel · kernel, stops], out [batch, CHANNELS, HEIGHT, WIDTH]
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
-  let place = id.x + id.y * groups.x * WORKGROUP;
-  if (place >= TOTAL) { return; }
+fn by_thread(place: u32) {
   let column = place % WIDTH;
   let row = place / WIDTH % HEIGHT;
   let plane = place / (WIDTH * HEIGHT);

@@ -1,8 +1,5 @@
 // Elements along a dim, by an index each. x [outer, COUNT, INNER], out [outer, PICKS, INNER]
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
-  let place = id.x + id.y * groups.x * WORKGROUP;
-  if (place >= TOTAL) { return; }
+fn by_thread(place: u32) {
   let b = place % INNER;
   let a = place / (INNER * PICKS);
   let index = min(u32(indices[place]), COUNT - 1u);

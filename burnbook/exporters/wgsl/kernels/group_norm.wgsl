@@ -1,13 +1,6 @@
 // Mean 0 and variance 1 for every group of channels, then gamma and beta.
 // x [ROWS, CHANNELS, PLACES], ROWS = batch · GROUPS; a workgroup for each row
-@compute @workgroup_size(WORKGROUP)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + group.y * groups.x;
-  if (row >= ROWS) { return; }
+fn by_workgroup(row: u32, lane: u32) {
   let count = CHANNELS * PLACES;
   let start = row * count;
   var total = 0.0;

@@ -6,14 +6,7 @@ var<workgroup> state: array<f32, SIZE>;
 var<workgroup> memory: array<f32, SIZE>;
 var<workgroup> next: array<f32, SIZE>;
 
-@compute @workgroup_size(WORKGROUP)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + group.y * groups.x;
-  if (row >= BATCH) { return; }
+fn by_workgroup(row: u32, lane: u32) {
   for (var i = lane; i < SIZE; i += WORKGROUP) {
     state[i] = hidden[row * SIZE + i];
     memory[i] = cell[row * SIZE + i];

@@ -1,8 +1,5 @@
 // Each channel and its neighbors, summed. x [outer, COUNT, INNER]
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
-  let place = id.x + id.y * groups.x * WORKGROUP;
-  if (place >= TOTAL) { return; }
+fn by_thread(place: u32) {
   let b = place % INNER;
   let c = place / INNER % COUNT;
   let a = place / (INNER * COUNT);

@@ -3,14 +3,7 @@
 // Each thread joins every WORKGROUP-th element; then halves of the threads join in turn.
 var<workgroup> parts: array<ELEMENT, WORKGROUP>;
 
-@compute @workgroup_size(WORKGROUP)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + group.y * groups.x;
-  if (row >= OUTER * INNER) { return; }
+fn by_workgroup(row: u32, lane: u32) {
   let start = row / INNER * COUNT * INNER + row % INNER;
   var found = BEGIN;
   for (var i = lane; i < COUNT; i += WORKGROUP) {

@@ -1,12 +1,5 @@
 // Length √COUNT for every row, then gamma: a workgroup for each row. x [ROWS, COUNT]
-@compute @workgroup_size(WORKGROUP)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + group.y * groups.x;
-  if (row >= ROWS) { return; }
+fn by_workgroup(row: u32, lane: u32) {
   let start = row * COUNT;
   var squares = 0.0;
   for (var i = lane; i < COUNT; i += WORKGROUP) { squares += x[start + i] * x[start + i]; }

@@ -2,14 +2,7 @@
 var<workgroup> places: array<u32, WORKGROUP>;
 var<workgroup> bests: array<ELEMENT, WORKGROUP>;
 
-@compute @workgroup_size(WORKGROUP)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + group.y * groups.x;
-  if (row >= OUTER * INNER) { return; }
+fn by_workgroup(row: u32, lane: u32) {
   let start = row / INNER * COUNT * INNER + row % INNER;
   var found = min(lane, COUNT - 1u);
   var best = x[start + found * INNER];

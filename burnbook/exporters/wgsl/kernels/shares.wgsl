@@ -1,13 +1,6 @@
 // The shares of attention: softmax of rows, but all 0 where everything is hidden by −∞.
 // QUIET: as if there were one more score of 0. x [ROWS, COUNT]
-@compute @workgroup_size(WORKGROUP)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + group.y * groups.x;
-  if (row >= ROWS) { return; }
+fn by_workgroup(row: u32, lane: u32) {
   let start = row * COUNT;
   var most = select(-3.4028234663852886e38, 0.0, QUIET);
   for (var i = lane; i < COUNT; i += WORKGROUP) { most = max(most, x[start + i]); }

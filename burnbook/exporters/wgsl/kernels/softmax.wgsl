@@ -1,12 +1,5 @@
 // Numbers that add up to 1 along a dim: a workgroup for each line. x [OUTER, COUNT, INNER]
-@compute @workgroup_size(WORKGROUP)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) lane: u32,
-) {
-  let row = group.x + group.y * groups.x;
-  if (row >= OUTER * INNER) { return; }
+fn by_workgroup(row: u32, lane: u32) {
   let start = row / INNER * COUNT * INNER + row % INNER;
   var most = -infinity();
   for (var i = lane; i < COUNT; i += WORKGROUP) { most = max(most, x[start + i * INNER]); }

@@ -1,8 +1,5 @@
 // The patches of images as columns. out [batch, CHANNELS · kernel · kernel, stops]
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
-  let place = id.x + id.y * groups.x * WORKGROUP;
-  if (place >= TOTAL) { return; }
+fn by_thread(place: u32) {
   let j = place % OUT_WIDTH;
   let i = place / OUT_WIDTH % OUT_HEIGHT;
   let m = place / (OUT_WIDTH * OUT_HEIGHT) % KERNEL_WIDTH;
