@@ -4,6 +4,8 @@ A kind is what an operation cares about: Float, Int or Bool. The element type (f
 i64, …) belongs to the backend, so two tensors of one kind on one backend always agree.
 """
 
+from typing import Any
+
 import numpy as np
 
 from burnbook.core.errors import KindError
@@ -94,3 +96,19 @@ def kind_of(dtype: np.dtype) -> KindType:
         raise KindError(
             "dtype", f"{dtype} is neither Float, Int nor Bool", cure=", ".join(_DTYPES)
         ) from None
+
+
+def unpickled(array: Any) -> Any:
+    """An array with NumPy's own object for its element type.
+
+    Why: one that was pickled comes with an equal, but not the same object, and kernels
+    look at the type with `is`.
+
+    Example:
+        >>> import pickle
+        >>> array = pickle.loads(pickle.dumps(np.zeros(2, np.float32)))
+        >>> own = np.dtype(np.float32)
+        >>> array.dtype is own, unpickled(array).dtype is own
+        (False, True)
+    """
+    return array.view(np.dtype(array.dtype.str))

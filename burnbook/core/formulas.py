@@ -122,12 +122,11 @@ def deferred(function: F) -> F:
         else:
             return function(*arguments)
         found = function(*map(known, arguments))
+        named = function if function in SIGNS else run  # what its module calls so
         if type(found) is tuple:
             rows = enumerate(found)
-            return tuple(
-                [unknown(n, _formula(function, arguments, i)) for i, n in rows]
-            )
-        return unknown(found, _formula(function, arguments))
+            return tuple([unknown(n, _formula(named, arguments, i)) for i, n in rows])
+        return unknown(found, _formula(named, arguments))
 
     return run  # type: ignore[return-value] # the same parameters
 

@@ -13,7 +13,7 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Float
-from burnbook.core.errors import ArgumentError, BurnbookError, GraphError
+from burnbook.core.errors import ArgumentError, BurnbookError, GraphError, KindError
 from burnbook.core.formulas import Formula
 from burnbook.core.tree import Path
 from burnbook.module import Module
@@ -156,6 +156,8 @@ class Runs:
                 yield
         except BurnbookError as error:
             if error.where in OWN or size == self.plan.given:
+                raise
+            if isinstance(error, KindError):  # which no size would change
                 raise
             raise _one_size_only(error, size) from error
 

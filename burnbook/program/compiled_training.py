@@ -80,6 +80,10 @@ class CompiledTraining:
         self._lowered: Lowered | None = None
         self._plans: dict[Any, Plan | GraphPlan] = {}
 
+    def __reduce__(self) -> Any:
+        """The training and a copy of the state; plans are made anew."""
+        return CompiledTraining, (self.training, self.state)
+
     def step(
         self,
         lr: float,

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from burnbook.backend.base import Backend
-from burnbook.core.dtypes import kind_of
+from burnbook.core.dtypes import kind_of, unpickled
 from burnbook.core.errors import ArgumentError, RecordError, ShapeError
 from burnbook.core.formulas import Formula
 from burnbook.module import Module
@@ -58,6 +58,12 @@ class Program:
     _at_home: dict[Backend, dict[Value, Any]] = field(
         default_factory=dict[Backend, dict[Value, Any]], init=False
     )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        own = {value: unpickled(array) for value, array in self.constants.items()}
+        object.__setattr__(self, "constants", own)
+        self._at_home.clear()
 
     @property
     def results(self) -> tuple[Value, ...]:

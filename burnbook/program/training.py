@@ -14,7 +14,7 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
-from burnbook.core.dtypes import dtype_name, kind_of
+from burnbook.core.dtypes import dtype_name, kind_of, unpickled
 from burnbook.core.errors import ArgumentError, ConfigError, GraphError, RecordError
 from burnbook.core.formulas import Formula, Unknown, known, unknown
 from burnbook.module import Module, Param, RunningState
@@ -46,6 +46,11 @@ class TrainingState:
 
     values: Mapping[str, Any]
     numbers: Mapping[str, float]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        own = {name: unpickled(array) for name, array in self.values.items()}
+        object.__setattr__(self, "values", own)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -385,7 +390,7 @@ class CapturedStep:
             plain = {name: known(v) for name, v in {**numbers, LR: rate}.items()}
             runs.add(recording, (result, more, begun), updates, plain)
         self.template = Template(
-            self.template.model, self.template.optimizer, backend, states
+            self.template.model, self.template.optimizer, backend, _emptied(states)
         )
         name = getattr(self.loss, "__qualname__", type(self.loss).__name__)
         return runs.program(name.rpartition("<locals>.")[2], backend, self.numbers)
@@ -473,6 +478,22 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (
         f", and {n} more" if (n := len(names) - 5) > 0 else ""
     )
+
+
+def _emptied(states: Mapping[Any, Held]) -> dict[Any, Held]:
+    """States of an optimizer that say what it remembers, without the elements."""
+
+    def empty(_: str, leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return known(leaf)
+        backend, dtype = plain_backend(leaf.backend), np.dtype(leaf.value.dtype)
+        none = backend.from_numpy(np.empty((0,) * leaf.rank, dtype))
+        return Tensor(none, leaf.kind, backend, leaf.rank)
+
+    return {
+        number: held._replace(state=_changed(held.state, "", empty))
+        for number, held in states.items()
+    }
 
 
 def _changed(value: Any, path: str, change: Callable[[str, Any], Any]) -> Any:

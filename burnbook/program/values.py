@@ -27,6 +27,9 @@ class Value:
     dtype: np.dtype[Any]
     shape: Shape
 
+    def __reduce__(self) -> Any:
+        return _value, (self.name, self.kind, self.dtype.str, self.shape)
+
     @property
     def is_constant(self) -> bool:
         """Whether the program holds its array."""
@@ -46,6 +49,10 @@ class Value:
 
     def __repr__(self) -> str:
         return f"Value({self})"
+
+
+def _value(name: str, kind: str, dtype: str, shape: Shape) -> Value:
+    return Value(name, kind, np.dtype(dtype), shape)
 
 
 CELL = re.compile(r"^<ipython-input-|ipykernel_\d+[/\\]\d+\.py$")

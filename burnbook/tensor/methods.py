@@ -23,6 +23,7 @@ from burnbook.core.errors import (
     BackendError,
     BurnbookError,
     DivisionError,
+    GraphError,
     KindError,
     ShapeError,
 )
@@ -354,8 +355,11 @@ def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str
 
 
 def _has_fractions(tensor: Any) -> bool:
-    """Whether a Float tensor holds what `.int()` would cut off."""
-    values = np.asarray(tensor)
+    """Whether a Float tensor holds, or may hold, what `.int()` would cut off."""
+    try:
+        values = np.asarray(tensor)
+    except GraphError:  # in a capture the next run may have fractions
+        return True
     return bool((values != np.trunc(values)).any())
 
 

@@ -8,7 +8,13 @@ import pytest
 
 from burnbook import nn, ops
 from burnbook.backend import Autodiff, Counting, Fusion, Numpy
-from burnbook.core.errors import ArgumentError, GraphError, RecordError, ShapeError
+from burnbook.core.errors import (
+    ArgumentError,
+    GraphError,
+    KindError,
+    RecordError,
+    ShapeError,
+)
 from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Lora, Module, Param, Quantizer
@@ -818,3 +824,10 @@ def test_checks_of_elements_are_left_out(above):
     x = tensor([[2.2, 0.7, 1.0], [-1.4, 0.3, 3.1], [0.0, 1.5, 1.0]])
     for found, wanted in zip(program(x), function(x), strict=True):
         np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+def test_floats_in_place_of_indices_are_named():
+    layer = nn.EmbeddingConfig(10, 4).init(Numpy())
+    with pytest.raises(KindError, match="takes Float and Int") as caught:
+        capture(layer, Tensor.ones([1, 3]))
+    assert "whole numbers" in str(caught.value)

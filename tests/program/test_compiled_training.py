@@ -1,5 +1,7 @@
 """Compiled training steps: as the captured ones, step for step."""
 
+import copy
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,6 +119,22 @@ def test_training_goes_on_from_a_state():
         float(second.step(0.05, *batch(4, seed=i)).into_scalar()) for i in (3, 4, 5)
     ]
     assert rest == losses[3:]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda held: pickle.loads(pickle.dumps(held))]
+)
+def test_a_copy_goes_on_bit_for_bit(copied, optimizer):
+    compiled = CompiledTraining(captured(optimizer=optimizer))
+    for i in range(3):
+        compiled.step(0.05, *batch(4, seed=i))
+    other = copied(compiled)
+    for i in (3, 4, 5):
+        found = [one.step(0.05, *batch(4, seed=i)) for one in (compiled, other)]
+        np.testing.assert_array_equal(*map(np.asarray, found))
+    for name, array in compiled.state.values.items():
+        np.testing.assert_array_equal(other.state.values[name], array)
 
 
 def test_the_state_that_it_began_with_stays():

@@ -1,5 +1,6 @@
 """Compiled programs: equal to the program, whatever is asked of them, and when."""
 
+import pickle
 import threading
 from importlib.util import find_spec
 
@@ -241,6 +242,20 @@ def test_explain_says_what_is_fused_and_what_memory_is_planned():
     assert "linear → relu [2, 32]" in text
     assert "reshape [2, 1, 28, 28]  view" in text
     assert text.splitlines()[-1].startswith("memory: ")
+
+
+@pytest.mark.parametrize("n", [-1, 2.5, "8", None])
+def test_what_is_no_batch_size_is_not_explained(n):
+    compiled = capture(guide(), drawn(2, 28, 28)).compile()
+    with pytest.raises(ArgumentError, match="is no batch size"):
+        compiled.explain(n)
+
+
+def test_a_pickled_copy_gives_the_same():
+    compiled, x = capture(guide(), drawn(2, 28, 28)).compile(), drawn(3, 28, 28)
+    again = pickle.loads(pickle.dumps(compiled))
+    assert again.explain(3) == compiled.explain(3)
+    np.testing.assert_array_equal(np.asarray(again(x)), np.asarray(compiled(x)))
 
 
 def test_steps_of_a_chain_that_no_kernel_serves_run_by_themselves():

@@ -62,6 +62,7 @@ class CompiledProgram:
         self.program = program
         self.backend = program.backend if backend is None else _plain(backend)
         _refuse_other_types(program, self.backend)
+        self._given_rules = rules
         if rules is None:  # which are written for CPUs
             rules = () if self.backend.has_graphs else RULES
         self.lowered: Lowered = lower(program, rules)
@@ -76,6 +77,10 @@ class CompiledProgram:
         self._made_kinds = [kind_of(value.dtype) for value in results]
         self._plans: OrderedDict[Any, list[Plan | GraphPlan]] = OrderedDict()
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> Any:
+        """What it is made of; plans and their memory are made anew."""
+        return CompiledProgram, (self.program, self.backend, self._given_rules)
 
     def __call__(self, *tensors: Any, **named: Any) -> Any:
         """Run on tensors: the arguments and the result of what was captured."""
@@ -222,8 +227,10 @@ class CompiledProgram:
             )
         return tuple([held[value] for value in self.program.outputs])
 
-    def explain(self, n: int | None = 1) -> str:
+    def explain(self, n: int = 1) -> str:
         """What runs for a batch of n: regions, fused steps, and memory.
+
+        n: the batch size, at least 0; programs without one ignore it.
 
         Example:
             >>> from burnbook.program import capture
@@ -234,7 +241,11 @@ class CompiledProgram:
               2  exp [3, 2]  in place
             memory: 64 bytes planned, 48 bytes one by one
         """
-        plan = self.plan_for(n)
+        size: Any = n
+        if not isinstance(size, (int, np.integer)) or size < 0:
+            what = f"{size!r} is no batch size"
+            raise ArgumentError("explain", what, cure="explain(64)")
+        plan = self.plan_for(int(n))
         return listing(self.program.name, plan)
 
     def profile(

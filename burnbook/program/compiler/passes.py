@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.base import Backend
+from burnbook.core.dtypes import unpickled
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler.fusion import (
     FusedOp,
@@ -38,6 +39,11 @@ class Source:
     takes: Callable[..., Any] | None
     gives: Callable[..., Any] | None
     batch_size: Callable[..., int | None]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        own = {value: unpickled(array) for value, array in self.constants.items()}
+        object.__setattr__(self, "constants", own)
 
 
 @dataclass(frozen=True)
