@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import burnbook
 from burnbook.backend.base import Interned
@@ -23,6 +24,8 @@ os.environ["NUMBA_CACHE_DIR"] = str(cache.folder().parent)
 os.environ["BURNBOOK_CACHE"] = tempfile.mkdtemp(prefix="burnbook-tests-")
 os.environ.pop("BURNBOOK_MNIST_MIRROR", None)
 checked_kernels.check_all()
+settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

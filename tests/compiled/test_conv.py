@@ -39,7 +39,7 @@ def in_double(*arrays):
     return [np.asarray(a, dtype=np.float64) for a in arrays]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pictures())
 def test_sums_are_those_of_the_plain_code(case):
     x, weight, bias, options = case
@@ -53,7 +53,7 @@ def test_sums_are_those_of_the_plain_code(case):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6 * terms)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pictures())
 def test_gradients_are_those_of_the_plain_code(case):
     x, weight, bias, options = case

@@ -51,7 +51,7 @@ def close(found, wanted, terms):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * scale * terms**0.5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(images())
 def test_sums_are_those_of_the_plain_code(case):
     x, weight, bias, options = case
@@ -61,7 +61,7 @@ def test_sums_are_those_of_the_plain_code(case):
     close(found, wanted, weight[0].size)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(images(), st.tuples(st.booleans(), st.booleans(), st.booleans()))
 def test_gradients_are_those_of_the_plain_code(case, needs):
     x, weight, bias, options = case
@@ -79,7 +79,7 @@ def test_gradients_are_those_of_the_plain_code(case, needs):
             close(a, b, max(weight[0].size, g[:, 0].size))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(windows())
 def test_the_way_back_undoes_the_way_there(one):
     size, kernel, stride, padding, dilation = one

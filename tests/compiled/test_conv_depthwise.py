@@ -34,7 +34,7 @@ def planes(draw):
     return (*arrays, {**options, "groups": channels})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(planes())
 def test_every_channel_by_itself_is_what_the_plain_code_makes(case):
     x, weight, bias, options = case

@@ -1,10 +1,13 @@
 """What kernels do with their sums: activations and pools, equal to the plain code."""
 
+import threading
+
 import numpy as np
 import pytest
 
 from burnbook.backend import Numpy
 from burnbook.backend.compiled import conv, conv_blocked, finish, linear
+from burnbook.backend.compiled.runtime.thread_pool import LOCK, ThreadPool
 from burnbook.ops import (
     adaptive_avg_pool2d,
     conv2d,
@@ -118,8 +121,65 @@ def test_few_rows_are_multiplied_panel_by_panel(activation, sizes):
     panels, line = linear.laid_panels(weight, bias)
     out = np.empty((rows, line.size), np.float32)
     which = finish.ACTIVATIONS[activation]
-    linear.multiply_panels(x, panels, line, out, which, 0, len(panels))
+    linear.FewRows(x, panels, line, out, which)()
     right = x.astype(np.float64) @ weight + bias
     if activation is not None:
         right = PLAIN.run(OPS[activation], (right,), {})
     np.testing.assert_allclose(out[:, :columns], right, rtol=1e-4, atol=1e-4)
+
+
+def few_rows_are_wrong(rng):
+    """A product of few rows with a weight of random size: whether it is wrong."""
+    rows, depth, columns = rng.integers(1, 3), *rng.integers(1, 400, 2)
+    x, weight = normal(rows, depth), normal(depth, columns)
+    panels, line = linear.laid_panels(weight, None)
+    out = np.full((rows, line.size), np.nan, np.float32)
+    linear.FewRows(x, panels, line, out, 0)()
+    return not np.allclose(out[:, :columns], x @ weight, 1e-4, 1e-4)
+
+
+@pytest.fixture(params=[1, 2, 4])
+def pool(request, monkeypatch):
+    """Some threads, and parts so small that each product has several."""
+    made = ThreadPool()
+    made.start(request.param)
+    monkeypatch.setattr(linear, "threads", made)
+    monkeypatch.setattr(linear, "PART_WEIGHTS", 1)
+    return made
+
+
+def test_threads_that_look_take_panels(pool):
+    rng = np.random.default_rng(0)
+    assert not any(few_rows_are_wrong(rng) for _ in range(300))
+    assert not pool.board[LOCK]
+    assert bool(pool.asked) == (pool.size > 1)
+
+
+def test_callers_at_once_do_not_take_each_others_panels(pool):
+    wrong = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        wrong.extend(seed for _ in range(150) if few_rows_are_wrong(rng))
+
+    others = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join()
+    assert wrong == []
+    assert not pool.board[LOCK]
+
+
+@pytest.mark.parametrize("activation", [None, *OPS])
+def test_few_rows_keep_nan_and_infinity(activation):
+    x, weight = np.ones((1, 2), np.float32), np.zeros((2, 3), np.float32)
+    weight[0] = np.nan, np.inf, -np.inf
+    panels, line = linear.laid_panels(weight, None)
+    out = np.empty((1, line.size), np.float32)
+    linear.FewRows(x, panels, line, out, finish.ACTIVATIONS[activation])()
+    right = weight[:1]
+    if activation is not None:
+        with np.errstate(all="ignore"):
+            right = PLAIN.run(OPS[activation], (right.astype(np.float64),), {})
+    np.testing.assert_array_equal(out[:, :3], right)

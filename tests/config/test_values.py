@@ -136,7 +136,7 @@ wides = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(wides)
 def test_every_type_of_field_comes_back_from_json(config):
     again = Wide.from_json(config.to_json())
@@ -468,14 +468,14 @@ def replaced(tree: typing.Any, part: typing.Any, draw: random.Random) -> typing.
     return part
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(jsons, st.randoms(use_true_random=False))
 def test_no_value_in_a_wrong_place_brings_more_than_an_explanation(part, draw):
     tree = json.loads(start().to_json())
     reads_or_explains(json.dumps(replaced(tree, part, draw)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=40) | st.text(max_size=40) | jsons.map(json.dumps))
 def test_what_is_no_config_at_all_is_explained(data):
     assert not reads_or_explains(data)

@@ -259,7 +259,7 @@ def test_hostile_names_give_valid_source(names, tmp_path):
 LETTERS = st.sampled_from([*"aX_0.. '\"\\\n{}#é²ﬁ", "class", "weight", "None", "V1"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(LETTERS, max_size=6).map("".join), min_size=1, max_size=6))
 def test_any_names_give_valid_source(tmp_path_factory, names):
     folder = tmp_path_factory.mktemp("a")

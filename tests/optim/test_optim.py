@@ -66,7 +66,7 @@ def adam(w, grads, lr, decay=0.0, beta_1=0.9, beta_2=0.999, epsilon=1e-5):
     return w
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     shape=st.lists(st.integers(1, 4), min_size=1, max_size=4),
     steps=st.integers(1, 5),

@@ -317,7 +317,7 @@ def made_by(recipe):
     return function
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(recipes(), st.sampled_from([1, 2, 5, 300]))
 def test_random_programs_give_what_they_give_uncompiled(recipe, size):
     x, y = drawn(2, 3, 4), drawn(2, 3, 4, seed=1)

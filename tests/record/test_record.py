@@ -146,7 +146,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(tree=trees, precision=st.sampled_from(PRECISIONS))
 def test_bytes_give_back_the_tree_in_the_precision_asked_for(tree, precision):
     recorder = NamedMpkBytesRecorder(precision)
@@ -157,7 +157,7 @@ def test_bytes_give_back_the_tree_in_the_precision_asked_for(tree, precision):
 
 
 @pytest.mark.parametrize("kind", FILES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tree=trees, precision=st.sampled_from(PRECISIONS))
 def test_files_give_back_the_tree(kind, tree, precision, tmp_path_factory):
     recorder = kind(precision)

@@ -76,7 +76,7 @@ def test_top_k_accuracy_is_that_of_scikit_learn(sklearn, k):
     assert ours == pytest.approx(100 * theirs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_the_best_one_is_the_accuracy_even_among_equals(data):
     n, classes = data.draw(st.integers(1, 6)), data.draw(st.integers(2, 4))
@@ -367,7 +367,7 @@ def test_rankings_are_those_of_scikit_learn(sklearn, reduction):
     assert epoch_value(AucPrMetric(reduction), parts) == pytest.approx(100 * theirs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 2, np.nan]), st.booleans())))
 def test_auroc_is_the_share_of_pairs_in_the_right_order(pairs):
     scores = np.array([score for score, _ in pairs], dtype=float)

@@ -101,7 +101,7 @@ def common(a, b):
     return max(common(a[1:], b), common(a, b[1:]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(WORDS, WORDS)
 def test_distance_and_common_length_follow_their_definitions(a, b):
     assert edit_distance(a, b) == edits(tuple(a), tuple(b))
@@ -196,7 +196,7 @@ def test_bleu_of_too_few_words_is_zero_smoothed_or_not():
     assert update(BleuScore(1, 0), ints([[0, 0]]), ints([[1, 2]])).serialize == "0,1"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=3), st.integers(1, 3))
 def test_bleu_lies_between_zero_and_one_and_is_one_for_the_reference(pairs, n):
     assert 0.0 <= corpus_bleu(pairs, n) <= 1.0

@@ -44,7 +44,7 @@ def test_a_strange_name_stays_in_its_folder_and_keeps_its_name(tmp_path, name):
 
 
 @given(st.text(st.characters(exclude_categories=()), min_size=1, max_size=40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_name_has_a_safe_file_that_tells_it(name):
     file = log_file(name)
     assert file.endswith(".log")

@@ -2,7 +2,9 @@
 
 Before BLAS adds products up, it writes zeros; for a large product the bias is written
 instead. For one example the product reads every weight once and uses it once, so memory
-is the limit. BLAS wakes its other threads for it, which takes longer than they save.
+is the limit. BLAS wakes its other threads for it, which takes longer than they save;
+those that still look for work take panels of a weight that is laid out (captured
+programs lay it out once).
 
 Measured by inference with one image and the family linear, of tests/bench.
 """
@@ -11,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.conv_microkernel import store_four
 from burnbook.backend.compiled.finish import RELU, activate
 from burnbook.backend.compiled.runtime.jit import LANES, f32, kernel_code
 from burnbook.backend.compiled.runtime.registry import F32, kernel, plain_f32
-from burnbook.backend.compiled.runtime.simd import load, repeat
+from burnbook.backend.compiled.runtime.shared_product import WIDTH, multiply_panels
+from burnbook.backend.compiled.runtime.simd import broadcast, larger, load, store
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.products import dot_plus
 from burnbook.ops.linear import linear
 
 MOST_ROWS = 2
-WIDTH = 4 * LANES  # columns of a weight that are multiplied at once
 LEAST_WEIGHTS = 1 << 16  # below, BLAS works alone as well
+PART_WEIGHTS = 1 << 16  # what one thread multiplies in some 4 µs
 
 
 @kernel_code("void(f4[:,::1], f4[:,::1], f4[:,::1])")
@@ -41,34 +44,36 @@ def add_product(x, weight, out):
                 y[j] += a * wa[j]
 
 
-@kernel_code("void(f4[:,::1], f4[:,:,::1], f4[::1], f4[:,::1], i8, i8, i8)")
-def multiply_panels(x, panels, line, out, which, start, stop):
-    """out = act(x · weight + line) for some panels of WIDTH columns of the weight.
+@kernel_code("void(i8[::1], f4[:,::1], f4[:,:,::1], f4[::1], f4[:,::1], i8, i8)")
+def multiply_laid(board, x, panels, line, out, which, size):
+    """out = act(x · weight + line), in parts of so many panels, by threads that look.
 
-    panels: from `laid_panels`; which: an activation, see finish.py. line and out have
-    whole panels. A weight that lies like this is read as one stretch.
+    board: of thread_pool.py. panels, line: from `laid_panels`; which: an activation,
+    see finish.py. out has whole panels.
     """
-    depth = x.shape[1]
-    flat, given, to = (
-        panels.reshape(panels.size),
-        x.reshape(x.size),
-        out.reshape(out.size),
-    )
-    for panel in range(start, stop):
-        column = panel * WIDTH
-        for row in range(x.shape[0]):
-            a, b = load(line, column), load(line, column + LANES)
-            c, d = load(line, column + 2 * LANES), load(line, column + 3 * LANES)
-            at, first = panel * depth * WIDTH, row * depth
-            for k in range(depth):
-                u = repeat(given, first + k)
-                a, b = a + u * load(flat, at), b + u * load(flat, at + LANES)
-                c = c + u * load(flat, at + 2 * LANES)
-                d = d + u * load(flat, at + 3 * LANES)
-                at += WIDTH
-            place = row * out.shape[1] + column
-            store_four(to, place, a, b, c, d, which == RELU)
-            activate(to, place, place + WIDTH, which)
+    multiply_panels(board, x, panels, line, out, size)
+    flat = out.reshape(out.size)
+    if which == RELU:
+        zeros = broadcast(f32(0))
+        for i in range(0, flat.size, LANES):
+            store(flat, i, larger(load(flat, i), zeros))
+    else:
+        activate(flat, 0, flat.size, which)
+
+
+class FewRows:
+    """A step that multiplies one row or two by a weight in panels."""
+
+    def __init__(self, x: Any, panels: Any, line: Any, out: Any, which: int):
+        self.given = x, panels, line, out, which
+        each = panels.shape[1] * WIDTH
+        self.size = min(-(-PART_WEIGHTS // each), len(panels))
+        self.parts = -(-len(panels) // self.size)
+
+    def __call__(self) -> None:
+        if self.parts > 1:
+            threads.attend()
+        multiply_laid(threads.board, *self.given, self.size)
 
 
 def laid_panels(weight: Any, bias: Any) -> tuple[Any, Any]:

@@ -274,13 +274,12 @@ def _few_rows(call: Call, rows: Any, out: Any, activation: str | None) -> Bound 
     wide = out
     if line.size != out.shape[1]:
         wide = np.empty((len(out), line.size), F32)
-    work = partial(linear.multiply_panels, rows, panels, line, wide, which)
-    run = partial(work, 0, len(panels))
+    work = run = linear.FewRows(rows, panels, line, wide, which)
     if wide is not out:
         found = wide[:, : out.shape[1]]
 
         def cut() -> None:
-            work(0, len(panels))
+            work()
             out[...] = found
 
         run = cut

@@ -77,7 +77,7 @@ def right(names, **how):
     return module
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.sampled_from(HOSTILE), min_size=5, max_size=5, unique=True),
     st.sampled_from(["", "part", "float", "list"]),

@@ -176,7 +176,7 @@ def test_every_number_becomes_the_nearest_code(scheme):
 NORMAL = st.floats(-1e6, 1e6, width=32).map(lambda x: x if abs(x) > 1e-30 else 0.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(NORMAL, min_size=1, max_size=20))
 def test_affine_codes_are_near_whatever_the_numbers(values):
     x = Tensor.from_data(values)

@@ -1,10 +1,12 @@
-"""A matrix product that several threads compute without Python's lock.
+"""Products that several threads compute without Python's lock.
 
-The parts of a product stand on a board of whole numbers. Whoever calls puts its job
-there and takes parts; so do threads of the pool that have just been at work and still
-look at the board (`serve`), within a microsecond. Nobody is waited for who has not
-taken a part. After some 300 µs without work a thread goes back to sleep in the pool's
-queue, from where the next product calls it.
+There are two: of matrices, by BLAS; and of one row or two with a weight that is laid
+out in panels, which is read in one stretch. The parts of a product stand on a board of
+whole numbers. Whoever calls puts its job there and takes parts; so do threads of the
+pool that have just been at work and still look at the board (`serve`), within a
+microsecond. Nobody is waited for who has not taken a part. After some 300 µs without
+work a thread goes back to sleep in the pool's queue, from where the next product calls
+it.
 
 How a part is taken: the ticket on the board says the number of the job, how many parts
 it has, and which is next. A thread reads it, reads what the job is, and moves the
@@ -16,6 +18,7 @@ from typing import Any
 
 from burnbook.backend.compiled.runtime.blas import sgemm
 from burnbook.backend.compiled.runtime.jit import (
+    LANES,
     cgutils,
     intrinsic,
     ir,
@@ -23,6 +26,7 @@ from burnbook.backend.compiled.runtime.jit import (
     part,
     types,
 )
+from burnbook.backend.compiled.runtime.simd import load_at, repeat_at, store_at
 from burnbook.backend.compiled.runtime.spin_wait import pause
 from burnbook.backend.compiled.runtime.thread_pool import (
     AWAKE,
@@ -39,6 +43,8 @@ ADDRESS, A, B, C, ROWS, COLUMNS, DEPTH, A_STEP, B_STEP, C_STEP, FORM, SIZE, LINE
 )
 BITS = 16  # of a ticket for the next part, and as many above them for their count
 PART = (1 << BITS) - 1
+PANELS = 8  # the form of a product with panels
+WIDTH = 4 * LANES  # columns of a panel
 
 
 def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -108,6 +114,33 @@ def copy_floats(typing, source, target, size):
 
 
 @part
+def add_panels(x, panels, line, out, rows, depth, length, first, last):
+    """out = x · panels + line for some panels; x to out are addresses of floats.
+
+    length: of a row of out, in floats.
+    """
+    for panel in range(first, last):
+        begin = 4 * panel * WIDTH
+        for row in range(rows):
+            a, b = load_at(line + begin), load_at(line + begin + 4 * LANES)
+            c = load_at(line + begin + 8 * LANES)
+            d = load_at(line + begin + 12 * LANES)
+            given = x + 4 * row * depth
+            at = panels + begin * depth
+            for k in range(depth):
+                u = repeat_at(given + 4 * k)
+                a, b = a + u * load_at(at), b + u * load_at(at + 4 * LANES)
+                c = c + u * load_at(at + 8 * LANES)
+                d = d + u * load_at(at + 12 * LANES)
+                at += 4 * WIDTH
+            place = out + begin + 4 * row * length
+            store_at(place, a)
+            store_at(place + 4 * LANES, b)
+            store_at(place + 8 * LANES, c)
+            store_at(place + 12 * LANES, d)
+
+
+@part
 def take_part(b):
     """Take a part of the job on the board and compute it; False where none is left."""
     ticket = look(b, TICKET)
@@ -121,6 +154,11 @@ def take_part(b):
     if not swap(b, TICKET, ticket, ticket + 1):
         return True  # somebody else was first; look again
     first = index * size
+    if form & PANELS:
+        last = min(first + size, columns)
+        add_panels(a, x, line, c, rows, depth, c_step, first, last)
+        add(b, DONE, 1)
+        return True
     if form & 4:  # parts are rows
         rows = min(size, rows - first)
         a += 4 * first * (1 if form & 1 else a_step)
@@ -137,6 +175,39 @@ def take_part(b):
     sgemm(address, form & 3, line != 0, (rows, columns, depth), steps, (a, x, c))
     add(b, DONE, 1)
     return True
+
+
+@part
+def carry_out(b, parts):
+    """Have a job done that was written to the board, and free the board."""
+    put(b, DONE, 0)
+    number = (look(b, TICKET) >> (2 * BITS)) + 1
+    put(b, TICKET, (number << (2 * BITS)) | (parts << BITS))
+    while take_part(b):
+        pass
+    while look(b, DONE) < parts:
+        pause()
+    put(b, LOCK, 0)
+
+
+@part
+def multiply_panels(b, x, panels, line, out, size):
+    """out = x · panels + line, in parts of so many panels where the board is free.
+
+    x [rows, depth], panels [count, depth, WIDTH], line [count · WIDTH], out as long.
+    """
+    count = panels.shape[0]
+    parts = -(-count // size)
+    if parts == 1 or not swap(b, LOCK, 0, 1):
+        add_panels(
+            *(x.ctypes.data, panels.ctypes.data, line.ctypes.data, out.ctypes.data),
+            *(x.shape[0], x.shape[1], out.shape[1], 0, count),
+        )
+        return
+    b[A], b[B], b[C] = x.ctypes.data, panels.ctypes.data, out.ctypes.data
+    b[ROWS], b[COLUMNS], b[DEPTH] = x.shape[0], count, x.shape[1]
+    b[C_STEP], b[FORM], b[SIZE], b[LINE] = out.shape[1], PANELS, size, line.ctypes.data
+    carry_out(b, parts)
 
 
 @kernel_code("void(i8[::1], i8)")
@@ -174,14 +245,7 @@ def multiply(b, address, x, y, line, out, form, size, parts):
     b[B_STEP] = y.strides[1 if form & 2 else 0] // 4
     b[C_STEP], b[FORM], b[SIZE] = out.strides[0] // 4, form, size
     b[LINE] = line.ctypes.data if line.size else 0
-    put(b, DONE, 0)
-    number = (look(b, TICKET) >> (2 * BITS)) + 1
-    put(b, TICKET, (number << (2 * BITS)) | (parts << BITS))
-    while take_part(b):
-        pass
-    while look(b, DONE) < parts:
-        pause()
-    put(b, LOCK, 0)
+    carry_out(b, parts)
     return True
 
 

@@ -25,6 +25,13 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
     return builder.bitcast(builder.gep(data, [at]), vectors.FLOATS.as_pointer())
 
 
+def _repeated(builder, one):
+    nothing = ir.Constant(vectors.FLOATS, ir.Undefined)
+    first = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first, nothing, zeros)
+
+
 @intrinsic
 def load(typing, array, at):
     """Sixteen numbers of an array of one dim, from a place on."""
@@ -49,14 +56,45 @@ def store(typing, array, at, value):
 
 
 @intrinsic
+def load_at(typing, address):
+    """Sixteen numbers from an address on."""
+
+    def build(context, builder, signature, args):
+        place = builder.inttoptr(args[0], vectors.FLOATS.as_pointer())
+        return builder.load(place, align=4)
+
+    return vectors.sixteen(types.int64), build
+
+
+@intrinsic
+def store_at(typing, address, value):
+    """Write sixteen numbers from an address on."""
+
+    def build(context, builder, signature, args):
+        place = builder.inttoptr(args[0], vectors.FLOATS.as_pointer())
+        builder.store(args[1], place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, vectors.sixteen), build
+
+
+@intrinsic
+def repeat_at(typing, address):
+    """The number at an address, sixteen times."""
+
+    def build(context, builder, signature, args):
+        place = builder.inttoptr(args[0], ir.FloatType().as_pointer())
+        return _repeated(builder, builder.load(place))
+
+    return vectors.sixteen(types.int64), build
+
+
+@intrinsic
 def broadcast(typing, value):
     """One number, sixteen times."""
 
     def build(context, builder, signature, args):
-        nothing = ir.Constant(vectors.FLOATS, ir.Undefined)
-        first = builder.insert_element(nothing, args[0], ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return builder.shuffle_vector(first, nothing, zeros)
+        return _repeated(builder, args[0])
 
     return vectors.sixteen(types.float32), build
 
@@ -67,11 +105,7 @@ def repeat(typing, array, at):
 
     def build(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        one = builder.load(builder.gep(data, [args[1]]))
-        nothing = ir.Constant(vectors.FLOATS, ir.Undefined)
-        first = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return builder.shuffle_vector(first, nothing, zeros)
+        return _repeated(builder, builder.load(builder.gep(data, [args[1]])))
 
     return vectors.sixteen(array, types.int64), build
 

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from queue import SimpleQueue
+from time import perf_counter_ns
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from burnbook.backend.compiled.runtime.gil import is_gil_enabled
 
 SPINS = 2000  # looks at a flag before a thread that waits sleeps: some 80 µs
+QUIET = 1_000_000  # nanoseconds after which the next small job is done alone
 LOOKS = 8000  # looks at the board before a thread without work sleeps: some 300 µs
 PARTS_EACH = 1  # more only cost: each part ends with a wait for Python's lock
 
@@ -146,6 +148,23 @@ class ThreadPool:
         self.open: list[Job] = []  # jobs that may have parts to take
         self.size = 0
         self.board = make_board()
+        self.asked = 0  # when threads were last wanted for a small job, in nanoseconds
+
+    def attend(self) -> None:
+        """Have threads look at the board, if small jobs follow on each other's heels.
+
+        Why: a thread that sleeps takes longer to wake up than such a job takes, and
+        finds the next one.
+        """
+        if self.size == 0:
+            self.start(cores())
+        if self.size == 1 or _here.is_inside or self.board[AWAKE]:
+            return
+        now = perf_counter_ns()
+        if now - self.asked < QUIET and self.calls.empty():
+            for _ in range(self.size - 1):
+                self.calls.put(None)
+        self.asked = now
 
     def product(
         self, address: int, x: Any, y: Any, line: Any, out: Any, form: int
