@@ -52,7 +52,9 @@ def to_pytorch(
     top_level_key: the key below which the state dict stands, as in a checkpoint.
     names: other names of parts and parameters by their paths here, as a module has them
         that comes from ONNX: `original_names(module)`. Whole numbers and truths, as
-        masks are, are left out then: most are constants of the graph.
+        masks are, are left out then: most are constants of the graph. A weight that has
+        a name of its own, and not that of its Linear, is a bare nn.Parameter there
+        (`x @ self.text_projection`): it is written as it lies here.
 
     The twin has the same parts under the same names: a field of a class is an attribute
     there, a list is an nn.ModuleList or nn.Sequential, whose Dropouts and activations
@@ -93,7 +95,8 @@ def to_pytorch(
         cure = ", ".join((*ENDINGS, SAFE))
         raise RecordError(where, what, cure=cure)
     chosen = None if names is None else lambda spot: spot.param.kind is Float
-    arrays = pytorch_arrays(module, (adapter or BurnToPyTorchAdapter()).adapt, chosen)
+    adapt = (adapter or BurnToPyTorchAdapter()).adapt
+    arrays = pytorch_arrays(module, adapt, chosen, bare=names or ())
     arrays = arrays if names is None else _renamed(arrays, names, where)
     if named.name.endswith(SAFE):
         if top_level_key:

@@ -14,7 +14,7 @@ read by it, exporters write by it (`pytorch_arrays`), so both directions agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -397,11 +397,13 @@ def pytorch_arrays(
     module: object,
     adapt: Callable[[LazyArray, Spot], LazyArray] | None = None,
     chosen: Callable[[Spot], bool] | None = None,
+    bare: Container[str] = (),
 ) -> dict[str, LazyArray]:
     """The state dict of PyTorch's twin of a module: its names and its layout.
 
     adapt: changes each parameter on the way, for example to half precision.
     chosen: says which parameters to take; by default all.
+    bare: names of those that are no layer's there, and so are written as they lie here.
 
     Example:
         >>> from burnbook.backend import Numpy
@@ -425,7 +427,7 @@ def pytorch_arrays(
         array = LazyArray.of(source.name, spot.param.to_saved().dequantize())
         array = array if adapt is None else adapt(array, spot)
         found.setdefault(source.name, {})[source.part] = (
-            array.turned() if source.turned else array
+            array.turned() if source.turned and source.name not in bare else array
         )
         counts[source.name] = source.of
         if isinstance(spot.layer, BatchNorm):

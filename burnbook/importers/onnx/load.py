@@ -247,10 +247,12 @@ def original_names(model: Any) -> dict[str, str]:
 
     model: a module that `load` gave, or the ONNX file of one: a path, its bytes or an
     onnx.ModelProto. A layer is called as the file's names of its weights tell, a weight
-    of no layer as its initializer; what nothing tells stays as it is here.
+    of no layer as its initializer; what nothing tells stays as it is here. A weight of
+    a layer here that the file names as a parameter by itself has its own entry. No two
+    have one name.
 
-    Example: {"h.0.mlp.1": "h.0.mlp.2", "wpe_weight": "wpe.weight", …}, which
-    `to_pytorch(module, path, names=…)` takes.
+    Example: {"h.0.mlp.1": "h.0.mlp.2", "wpe_weight": "wpe.weight", "linear.weight":
+    "text_projection", …}, which `to_pytorch(module, path, names=…)` takes.
     """
     held = getattr(type(model), "originals", None)
     if held is not None:

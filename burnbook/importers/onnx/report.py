@@ -11,7 +11,7 @@ from burnbook.importers.onnx.graph import CONTROL, Fact, Model
 from burnbook.importers.onnx.layers import Layer
 from burnbook.importers.onnx.naming import comment
 from burnbook.importers.onnx.operators.registry import OPERATORS
-from burnbook.importers.onnx.originals import MADE_UP
+from burnbook.importers.onnx.originals import is_made_up
 from burnbook.importers.onnx.ties import transposed
 from burnbook.importers.onnx.wiring import Fault, faults_of
 
@@ -187,7 +187,7 @@ def _turned(model: Model) -> list[tuple[str, str]]:
     graph = model.graph
     weights = [(n, {"": a}) for n, a in graph.constants.items() if n in graph.trainable]
     found = transposed(weights)
-    found = [(b, a) if MADE_UP.match(a) else (a, b) for a, b in found]
+    found = [(b, a) if is_made_up(a) else (a, b) for a, b in found]
     users = {n: node for node in graph.nodes for n in node.inputs if found}
 
     def part(name: str) -> str:
@@ -196,7 +196,7 @@ def _turned(model: Model) -> list[tuple[str, str]]:
 
     shown: list[tuple[str, str]] = []
     for first, second in found:
-        second = part(second) if MADE_UP.match(second) else second
+        second = part(second) if is_made_up(second) else second
         first = part(first) if first == second else first
         shown.append((comment(first), comment(second)))
     return shown

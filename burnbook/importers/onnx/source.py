@@ -217,12 +217,11 @@ class Part:
                     yield inner, entry.held.values
 
     def scopes(self, around: str = "", there: str = "") -> Iterator[Scope]:
-        """Weights and layers by their paths, and by those that the file tells."""
+        """Constants and layers by their paths, and by those that the file tells."""
         for member in self.members:
             at = f"{around}.{spelled(member.name)}".strip(".")
             if isinstance(member, Field):
-                if member.form == "weight":
-                    yield at, f"{there}.{member.name}".strip("."), member
+                yield at, f"{there}.{member.name}".strip("."), member
                 continue
             for place, entry in enumerate(member.entries):
                 inner = f"{at}.{place}" if member.is_list else at

@@ -182,3 +182,8 @@ def sparse_array(proto: Any, files: Files) -> Any:
 
 def _wrong_size(where: str, shape: tuple[int, ...], found: int, what: str) -> None:
     raise RecordError("onnx", f"{where} has shape {list(shape)} and {found} {what}")
+
+
+def memory_of(array: NDArray[Any]) -> tuple[int, int]:
+    """Where the elements lie, in whatever order, and how many bytes they are."""
+    return array.__array_interface__["data"][0], array.nbytes

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from burnbook.importers.onnx.tensors import memory_of
+
 MOST_NAMED = 8  # transposed pairs that a source tells of
 SMALLEST = 4  # elements of a table: smaller ones are equal by chance
 Leaf = tuple[str, Any]  # a parameter's path, and its values
@@ -73,8 +75,7 @@ def _join(at: str, name: str) -> str:
 
 def _memory(array: NDArray[Any]) -> tuple[Any, ...]:
     """Where an array lies, and how."""
-    start = array.__array_interface__["data"][0]
-    return start, array.dtype.str, array.shape, array.strides
+    return (*memory_of(array), array.dtype.str, array.shape, array.strides)
 
 
 def _is_same(one: NDArray[Any] | None, other: NDArray[Any]) -> bool:

@@ -15,6 +15,7 @@ from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.exporters import to_pytorch
 from burnbook.importers import SafetensorsStore
 from burnbook.importers.onnx import load, original_names
+from burnbook.importers.onnx.originals import is_made_up
 from burnbook.nn import LinearConfig
 
 RNG = np.random.default_rng(0)
@@ -155,3 +156,90 @@ def test_a_tuned_gpt_goes_back_into_the_class_that_it_came_from(dynamo, tmp_path
     again.load_state_dict(torch.load(path, weights_only=True), strict=True)
     with torch.no_grad():
         torch.testing.assert_close(again(ids), theirs(ids))
+
+
+def chain(tables, biases=()):
+    """x @ a @ b …, with biases after the last, of which the file names each."""
+    nodes, last = [], "x"
+    for op, names in (("MatMul", tables), ("Add", biases)):
+        for name in names:
+            nodes.append(helper.make_node(op, [last, name], [f"after {name}"]))
+            last = f"after {name}"
+    held = {**tables, **dict(biases)}
+    wide = next(iter(tables.values())).shape[0]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, wide])
+    y = helper.make_tensor_value_info(last, TensorProto.FLOAT, None)
+    constants = [numpy_helper.from_array(v, k) for k, v in held.items()]
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    opsets = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def table(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def test_parameters_that_no_layer_has_there_keep_their_names_and_their_layout(
+    tmp_path,
+):
+    names = ("ps.0", "ps.1", "const_w", "tmp")
+    held = {**{n: table(4, 4) for n in names}, "text_projection": table(4, 3)}
+    module = load(chain(held), Numpy())
+    given = original_names(module)
+    found = written(to_pytorch(module, tmp_path / "w.safetensors", names=given))
+    assert set(found) == set(held)
+    for name, array in held.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_what_the_file_does_not_name_has_a_name_that_nothing_else_has(tmp_path):
+    tables = {"onnx::MatMul_7": table(4, 4), "val_3": table(4, 4)}
+    module = load(chain({"linear": table(4, 4), **tables}), Numpy())
+    names = original_names(module)
+    assert len(set(names.values())) == len(names)
+    found = written(to_pytorch(module, tmp_path / "w.safetensors", names=names))
+    assert len(found) == 3
+
+
+def test_a_bias_of_its_own_name_stands_beside_the_weight_of_a_layer(tmp_path):
+    turned = table(4, 3)
+    module = load(chain({"onnx::MatMul_1": turned}, {"q_bias": table(3)}), Numpy())
+    names = original_names(module)
+    found = written(to_pytorch(module, tmp_path / "w.safetensors", names=names))
+    (layer,) = (name for name in found if name != "q_bias")
+    assert layer.endswith(".weight")
+    np.testing.assert_array_equal(found[layer], turned.T)
+
+
+def test_a_parameter_that_lies_otherwise_here_is_not_called_as_in_the_file():
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])
+    held = {"w": table(4, 4), "b": table(4)}
+    constants = [numpy_helper.from_array(v, k) for k, v in held.items()]
+    graph = helper.make_graph([node], "g", [x], [y], constants)
+    opsets = [helper.make_opsetid("", 17)]
+    file = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    names = original_names(load(file, Numpy()))
+    assert "w" not in names.values()
+    assert "b" in names.values()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_numbered"),
+    [
+        ("onnx::MatMul_7", True),
+        ("val_12", True),
+        ("/block/Constant_1_output_0", True),
+        ("17", True),
+        ("const_w", False),
+        ("constellation_2", False),
+        ("prompts.0", False),
+        ("h.0.scale", False),
+        ("const" + "1" * 8000 + "-", False),
+    ],
+)
+def test_names_that_an_exporter_has_numbered_are_told_from_those_of_parameters(
+    name, is_numbered
+):
+    assert is_made_up(name) == is_numbered
