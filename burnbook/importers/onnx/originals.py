@@ -17,7 +17,7 @@ OF_LAYERS = re.compile(
     r"(in_proj_)?(weight|bias)|running_(mean|var)|(weight|bias)_[ih]h_l\d+(_reverse)?"
 )
 LEARNED = ("weight", "layer")  # forms of what has names there
-THEIRS = {"gamma": "weight", "beta": "bias", "alpha": "weight"}
+THEIRS: dict[str, str] = {"gamma": "weight", "beta": "bias", "alpha": "weight"}
 
 Known = dict[tuple[int, int], tuple[str, NDArray[Any]]]  # names by the places of arrays
 
@@ -57,7 +57,7 @@ def original_names(
         alone = {word: name for word, name in alone.items() if name not in given}
         found |= {_join(path, word): name for word, name in alone.items()}
         given.update(alone.values())
-        words: list[str] = [THEIRS.get(word, word) for word in held.values]
+        words = [THEIRS.get(word, word) for word in map(str, held.values)]
         rest = [word for word in words if word not in alone]
         if not rest:
             continue

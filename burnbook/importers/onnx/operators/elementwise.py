@@ -134,7 +134,7 @@ def _power(x: Value, y: Value) -> Any:
 
 
 @operator("Pow", numbers=True)
-def pow_(x: Tensor, y: Tensor, *, axis_of_second: int | None = None) -> Tensor:
+def pow_(x: Value, y: Tensor, *, axis_of_second: int | None = None) -> Tensor:
     """x to the power of y, in the type of x."""
     if not isinstance(x, Tensor):  # a whole number to the power of a float
         if isinstance(x, float):  # where the exponent is a tensor

@@ -250,6 +250,11 @@ def global_max_pool(x: Tensor) -> Tensor:
     return reshape(apply(ops.max_dim, flat, dim=2), shape)
 
 
+@global_max_pool.host
+def _(x: Value) -> Any:
+    return np.max(x, tuple(range(2, x.ndim)), keepdims=True)
+
+
 @operator("GlobalLpPool")
 def global_lp_pool(x: Tensor, *, p: int = 2) -> Tensor:
     """The p-norm of every channel."""

@@ -190,7 +190,7 @@ def _(
 ) -> Any:
     over = tuple(_axes(x.ndim, axes, noop_with_empty_axes)) if x.ndim else ()
     with np.errstate(all="ignore"):
-        found = _logsumexp(x, over)
+        found = _logsumexp(x.astype(np.float64) if x.dtype.kind in "iu" else x, over)
     return (np.expand_dims(found, over) if keepdims else found).astype(x.dtype)
 
 

@@ -11,7 +11,13 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from burnbook.backend.base import Backend
-from burnbook.core.errors import ArgumentError, BurnbookError, Fact, ShapeError
+from burnbook.core.errors import (
+    ArgumentError,
+    BurnbookError,
+    Fact,
+    KindError,
+    ShapeError,
+)
 from burnbook.importers.onnx.values import (
     FLOATS,
     Value,
@@ -63,6 +69,7 @@ class Operator:
         self.__name__ = name
         self.on_tensors: Function | None = None
         self.on_arrays: Function | None = None
+        self.is_of_tensors = False  # whether the first input of on_tensors is one
 
     def host(self, function: Function) -> Operator:
         """A decorator: the form for arrays."""
@@ -75,8 +82,14 @@ class Operator:
             attributes["outputs"] = outputs
         try:
             found = self._run(inputs, attributes)
-        except BurnbookError:
+        except BurnbookError as error:
+            if isinstance(error, KindError) and self._is_mixed(inputs):
+                raise self._not_known(inputs) from error
             raise
+        except AttributeError as error:
+            if not self._is_mixed(inputs):
+                raise
+            raise self._not_known(inputs) from error
         except FAILURES as error:
             raise failed(self.name, error, inputs, attributes) from error
         if not self.many:
@@ -112,7 +125,7 @@ class Operator:
         if own is not None and any(map(_has_float, inputs)):
             device = own
         if device is not None:
-            return form(*self._lifted(inputs, device), **attributes)
+            return self._with_floats(inputs, device, attributes)
         if not any(map(_has_float, inputs)):
             if self.on_arrays is not None:
                 return self.on_arrays(*self._lowered(inputs), **attributes)
@@ -121,14 +134,39 @@ class Operator:
                 made = found if self.many else (found,)
                 back = tuple(map(_shortened, made))
                 return back if self.many else back[0]
-            types = [str(as_array(v).dtype) for v in inputs if v is not None]
-            what = f"inputs of type {', '.join(types)} are not known here"
-            raise ArgumentError(f"onnx {self.name}", what)
+            raise self._not_known(inputs)
         device = default_device()
         inputs = tuple(lifted(v, device) if type(v) is float else v for v in inputs)
-        return lowered(form(*self._lifted(inputs, device), **attributes))
+        return lowered(self._with_floats(inputs, device, attributes))
 
-    def _lifted(self, inputs: tuple[Value, ...], device: Backend) -> list[Value]:
+    def _with_floats(
+        self, inputs: Sequence[Value], device: Backend, attributes: dict[str, Any]
+    ) -> Any:
+        """The form for tensors; that for arrays, where only scales are floats."""
+        given = self._lifted(inputs, device)
+        if not self.is_of_tensors or not given or type(given[0]) is Tensor:
+            return self.on_tensors(*given, **attributes)  # type: ignore[misc]
+        if self.on_arrays is None:
+            raise self._not_known(inputs)
+        found = self.on_arrays(*self._lowered(inputs), **attributes)
+        return (
+            tuple(lifted(v, device) for v in found)
+            if self.many
+            else lifted(found, device)
+        )
+
+    def _is_mixed(self, inputs: Sequence[Value]) -> bool:
+        """Whether there are floats among the inputs, and other values."""
+        is_float = [_has_float(value) for value in inputs if value is not None]
+        return any(is_float) and not all(is_float)
+
+    def _not_known(self, inputs: Sequence[Value]) -> ArgumentError:
+        """What is said of inputs for which there is no form."""
+        types = [str(as_array(v).dtype) for v in inputs if v is not None]
+        what = f"inputs of type {', '.join(types)} are not known here"
+        return ArgumentError(f"onnx {self.name}", what)
+
+    def _lifted(self, inputs: Sequence[Value], device: Backend) -> list[Value]:
         """As `lifted`; the frequent cases first."""
         own = device.float_dtype
         found: list[Value] = []
@@ -148,7 +186,7 @@ class Operator:
             found.append(value if is_ready else lifted(value, device))
         return found
 
-    def _lowered(self, inputs: tuple[Value, ...]) -> list[Value]:
+    def _lowered(self, inputs: Sequence[Value]) -> list[Value]:
         """As `lowered`; the frequent cases first."""
         found: list[Value] = []
         for value in inputs:
@@ -253,6 +291,8 @@ def operator(
     def decorate(function: Function) -> Operator:
         made = _operator(name, domain, form)
         made.on_tensors = function
+        first = next(iter(signature(function).parameters.values()))
+        made.is_of_tensors = first.annotation == "Tensor"
         return update_wrapper(made, function)  # type: ignore[return-value]
 
     return decorate

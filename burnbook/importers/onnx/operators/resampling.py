@@ -9,6 +9,7 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.importers.onnx.operators.registry import host_operator, operator
+from burnbook.importers.onnx.traced import take
 from burnbook.importers.onnx.values import (
     Value,
     aligned,
@@ -22,6 +23,8 @@ from burnbook.importers.onnx.values import (
 )
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
+
+NOISE = 1e-5  # of rounding, in sums that are whole numbers
 
 
 def _place(
@@ -212,12 +215,28 @@ def resize(
 
 
 @resize.host
-def _(x: Value, *inputs: Value, **how: Value) -> Any:
-    found = resize(x.astype(np.float64), *inputs, **how)
-    if x.dtype.kind in "iu":
-        info = np.iinfo(x.dtype)
-        found = np.clip(np.rint(found), info.min, info.max)
-    return found.astype(x.dtype)
+def _(x: Value, *inputs: Value, extrapolation_value: float = 0.0, **how: Value) -> Any:
+    if how.get("mode", "nearest") != "nearest":
+        more: dict[str, Any] = {"extrapolation_value": extrapolation_value, **how}
+        return _cut_off(resize(x.astype(np.float64), *inputs, **more), x.dtype)
+    places = np.arange(x.size, dtype=np.float64).reshape(x.shape)
+    picked = resize(places, *inputs, extrapolation_value=-1.0, **how).astype(np.int64)
+    found = take(x.reshape(-1), np.maximum(picked, 0).reshape(-1), 0)
+    found = found.reshape(picked.shape)
+    if (picked >= 0).all():
+        return found
+    return np.where(picked < 0, np.asarray(extrapolation_value, x.dtype), found)
+
+
+def _cut_off(found: Value, dtype: Value) -> Any:
+    """Floats as whole numbers, as ONNX casts them: without what is behind the point."""
+    near = as_array(found)
+    if dtype.kind == "f":
+        return near.astype(dtype)
+    whole = np.rint(near)  # 2.9999999 is 3
+    near = np.where(np.abs(near - whole) < NOISE, whole, np.trunc(near))
+    info = np.iinfo(dtype)
+    return np.clip(near, info.min, info.max).astype(dtype)
 
 
 def _along(x: Tensor, matrix: Value, axis: int, picks: bool) -> Tensor:
@@ -241,6 +260,18 @@ def _along(x: Tensor, matrix: Value, axis: int, picks: bool) -> Tensor:
 @operator("Upsample")
 def upsample(x: Tensor, scales: Value, *, mode: str = "nearest") -> Tensor:
     """The old form of Resize."""
+    return resize(
+        x,
+        None,
+        scales,
+        mode=mode,
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+
+
+@upsample.host
+def _(x: Value, scales: Value, *, mode: str = "nearest") -> Any:
     return resize(
         x,
         None,
@@ -330,6 +361,12 @@ def _mirrored(place: Value, size: int, align_corners: int) -> Any:
     rest = np.mod(place - low, 2 * span)
     found = low + np.where(rest > span, 2 * span - rest, rest)
     return np.clip(found, 0, size - 1) if not align_corners else found
+
+
+@grid_sample.host
+def _(x: Value, grid: Value, **how: Any) -> Any:
+    wide = x.astype(np.float64)
+    return _cut_off(grid_sample(wide, grid.astype(np.float64), **how), x.dtype)
 
 
 @operator("AffineGrid")

@@ -151,25 +151,46 @@ def _(x: Value, shape: Value) -> Any:
 @operator("DepthToSpace")
 def depth_to_space(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     """Channels as blocks of pixels."""
-    n, c, h, w = tuple(x.value.shape)
-    b = blocksize
+    parts, order, made = _as_pixels(tuple(x.value.shape), blocksize, mode)
+    x = apply(ops.permute, reshape_tensor(x, parts), axes=order)
+    return reshape_tensor(x, made)
+
+
+@depth_to_space.host
+def _(x: Value, *, blocksize: int, mode: str = "DCR") -> Any:
+    parts, order, made = _as_pixels(x.shape, blocksize, mode)
+    return x.reshape(parts).transpose(order).reshape(made)
+
+
+def _as_pixels(shape: tuple[int, ...], b: int, mode: str) -> tuple[Any, Any, Any]:
+    """The parts of the dims, their order, and the sizes that they make together."""
+    n, c, h, w = shape
     if mode == "DCR":
         parts, order = (n, b, b, c // b**2, h, w), (0, 3, 4, 1, 5, 2)
     else:
         parts, order = (n, c // b**2, b, b, h, w), (0, 1, 4, 2, 5, 3)
-    x = apply(ops.permute, reshape_tensor(x, parts), axes=order)
-    return reshape_tensor(x, (n, c // b**2, h * b, w * b))
+    return parts, order, (n, c // b**2, h * b, w * b)
 
 
 @operator("SpaceToDepth")
 def space_to_depth(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     """Blocks of pixels as channels."""
-    n, c, h, w = tuple(x.value.shape)
-    b = blocksize
-    x = reshape_tensor(x, (n, c, h // b, b, w // b, b))
+    parts, order, made = _as_channels(tuple(x.value.shape), blocksize, mode)
+    x = apply(ops.permute, reshape_tensor(x, parts), axes=order)
+    return reshape_tensor(x, made)
+
+
+@space_to_depth.host
+def _(x: Value, *, blocksize: int, mode: str = "DCR") -> Any:
+    parts, order, made = _as_channels(x.shape, blocksize, mode)
+    return x.reshape(parts).transpose(order).reshape(made)
+
+
+def _as_channels(shape: tuple[int, ...], b: int, mode: str) -> tuple[Any, Any, Any]:
+    """The same for the way back."""
+    n, c, h, w = shape
     order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
-    x = apply(ops.permute, x, axes=order)
-    return reshape_tensor(x, (n, c * b**2, h // b, w // b))
+    return (n, c, h // b, b, w // b, b), order, (n, c * b**2, h // b, w // b)
 
 
 @operator("Pad", lists=True)
