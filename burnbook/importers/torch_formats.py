@@ -33,7 +33,9 @@ END, MOST_END = b"PK\x05\x06", 1 << 17  # of an archive, and where it stands
 MAGIC = 0x1950A86A20F9469CFC6C
 UNPACKED = 64  # how many times its size a compressed pickle may have
 SHORT = 1 << 18  # bytes of a member that is unpacked as a whole
-MOST_TIMES = 32  # how often a longer one is unpacked from its beginning once more
+MOST_TIMES = 32  # how often its size a longer one is unpacked for nothing
+HELD = 8  # how many times its compressed size a longer one has that is kept as a whole
+OFTEN = 4  # times that a longer one is begun again, before it is kept
 SCRIPT_MARK = "constants.pkl"
 
 
@@ -145,8 +147,9 @@ class Stored:
 class Unpacking:
     """Where unpacking stands; all members of an archive share it.
 
-    name: of the member; file: what it is read from, at `position`. whole: what was
-    unpacked last of a short member. again: how often one was begun again.
+    name: of the member; file: what it is read from, at `position`. whole: all of the
+    member, where it is kept. again: how often a long one was begun again. wasted: bytes
+    that were unpacked, and that nobody had asked for.
     """
 
     name: str = ""
@@ -154,6 +157,7 @@ class Unpacking:
     position: int = 0
     whole: bytes | None = None
     again: int = 0
+    wasted: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -175,7 +179,8 @@ class Packed:
 
         Why: many tensors may be parts of one member. A short one is kept until another
         one is asked for; in a long one, reading goes on where it stood, as a few bytes
-        of a file may be unpacked to gigabytes that no tensor uses.
+        of a file may be unpacked to gigabytes that no tensor uses. One that is not much
+        longer than what the file has of it is kept, too, if its parts are out of order.
         """
         with self.state.lock:
             return self._read(start, min(stop, self.size))
@@ -184,19 +189,23 @@ class Packed:
         state, name = self.state, self.member.filename
         if state.name != name:
             self._begin()
-            state.name, state.again = name, 0
-        if self.size <= SHORT:
-            if state.whole is None:
-                state.whole = self._next(self.size)
-            return state.whole[start:stop]
-        if start < state.position:
+            state.name, state.again, state.wasted = name, 0, 0
+        if start < state.position and state.whole is None:
             state.again += 1
-            if state.again > MOST_TIMES:
+            if state.wasted > MOST_TIMES * self.size:
                 what = f"{short(name)} is compressed, and its parts are out of order"
                 raise Trouble(what, cure="torch.save(torch.load(path), path)")
             self._begin()
+        is_kept = self.size <= HELD * self.member.compress_size and state.again > OFTEN
+        if self.size <= SHORT or is_kept:
+            if state.whole is None:
+                self._begin()
+                state.whole = self._next(self.size)
+            return state.whole[start:stop]
         while state.position < start:
-            self._next(min(start - state.position, SHORT))
+            count = min(start - state.position, SHORT)
+            self._next(count)
+            state.wasted += count
         return self._next(stop - start)
 
     def _begin(self) -> None:
