@@ -10,6 +10,7 @@ shapes and constants alone stays an array.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -154,7 +155,9 @@ class TracedArray(NDArrayOperatorsMixin):
         named: dict[str, Any],
     ) -> Any:
         form = FUNCTIONS.get(function.__name__)
-        return self._refused() if form is None else form(*given, **named)
+        if form is None or not _fits(form, given, named):
+            return self._refused()
+        return form(*given, **named)
 
     def _refused(self) -> Any:
         return self.__array__()
@@ -205,6 +208,10 @@ class TracedArray(NDArrayOperatorsMixin):
                 return self._refused()
             dim += 1
         return self.like(_shaped(found, shape))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Refused by the capture, which names the line."""
+        self._refused()
 
     def like(self, tensor: Tensor) -> TracedArray:
         """Another tensor, with elements of the same type."""
@@ -263,6 +270,17 @@ class TracedArray(NDArrayOperatorsMixin):
     def sum(self, axis: Axis = None, keepdims: bool = False) -> TracedArray:
         """The sum along axes."""
         return _sum(self, axis, keepdims=keepdims)
+
+
+def _fits(
+    form: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]
+) -> bool:
+    """Whether a function takes these arguments; NumPy's take some more."""
+    try:
+        signature(form).bind(*given, **named)
+    except TypeError:
+        return False
+    return True
 
 
 def traced(x: Tensor) -> TracedArray | None:

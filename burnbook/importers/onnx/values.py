@@ -19,7 +19,7 @@ from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Bool, Float, Int, dtype_name
 from burnbook.core.errors import ArgumentError
-from burnbook.importers.onnx.traced import TracedArray, traced
+from burnbook.importers.onnx.traced import TracedArray, take, traced
 from burnbook.ops import select, shape as shape_ops
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
@@ -268,3 +268,9 @@ def rearranged(x: Tensor, move: Callable[[Any], Any]) -> Tensor:
     places = as_array(move(np.arange(count).reshape(shape)))
     flat, order = reshape(x, (count,)), indices_of(places.reshape(-1), x)
     return reshape(apply(select, flat, order, dim=0), places.shape)
+
+
+def rearranged_array(x: Any, move: Callable[[Any], Any]) -> Any:
+    """The same for an array, also one that a capture traces."""
+    places = move(np.arange(x.size).reshape(x.shape))
+    return take(x.reshape(-1), places.reshape(-1), 0).reshape(places.shape)

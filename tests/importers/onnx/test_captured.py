@@ -16,6 +16,8 @@ from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import GraphError
 from burnbook.exporters import to_onnx
 from burnbook.importers.onnx import ModelGen, load
+from burnbook.importers.onnx.traced import TracedArray
+from burnbook.module import Module
 from burnbook.program import capture
 from burnbook.tensor import Tensor
 
@@ -204,6 +206,21 @@ CASES = {
     ),
     "the largest of several": ([node("Max", "x z")], {"x": MORE, "z": IDS}),
     "a triangle": ([node("Trilu", "x")], {"x": RNG.integers(0, 9, (2, 3, 3))}),
+    "edges that mirror": (
+        [node("Pad", "x pads", mode="reflect")],
+        {"x": MORE},
+        {"pads": i8(0, 1, 0, 1)},
+    ),
+    "edges that go on": (
+        [node("Pad", "x pads", mode="edge")],
+        {"x": MORE},
+        {"pads": i8(0, 2, 0, -1)},
+    ),
+    "edges that come again": (
+        [node("Pad", "x pads", mode="wrap")],
+        {"x": MORE},
+        {"pads": i8(0, 1, 0, 1)},
+    ),
     "the first k": (
         [node("TopK", "x k", "v at", axis=1)],
         {"x": RNG.permutation(24).reshape(2, 12)},
@@ -244,6 +261,42 @@ def test_elements_that_decide_python_are_refused_with_the_line():
         capture(module, tensor(i8(2, 3)), tensor(np.zeros(6, np.float32)), batch=None)
     assert "elements that depend on the inputs" in str(caught.value)
     assert "<onnx model" in dict(caught.value.facts)["line"]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
+def test_sequences_of_known_lengths_are_captured_backwards(dtype):
+    x = np.arange(12, dtype=dtype).reshape(2, 3, 2)
+    nodes = [node("ReverseSequence", "x l", batch_axis=0, time_axis=1)]
+    module = load(model(nodes, {"x": x}, {"l": i8(2, 3)}), Numpy())
+    program = capture(module, tensor(x), batch=None)
+    (wanted,) = results(module.forward(tensor(x)))
+    np.testing.assert_array_equal(np.asarray(program.run(x)[0]), wanted)
+
+
+def test_what_would_be_written_into_a_traced_array_is_refused_with_the_line():
+    x, lengths = np.arange(12).reshape(2, 3, 2), i8(2, 3)
+    nodes = [node("ReverseSequence", "x l", batch_axis=0, time_axis=1)]
+    module = load(model(nodes, {"x": x, "l": lengths}), Numpy())
+    with pytest.raises(GraphError, match="elements that depend on the inputs"):
+        capture(module, tensor(x), tensor(lengths), batch=None)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: np.pad(x, [(1, 1)], "reflect"),
+        lambda x: np.cumsum(x, 0, out=x),
+        lambda x: x.__setitem__(0, 1),
+    ],
+)
+def test_what_numpy_can_do_and_a_capture_cannot_is_refused_as_such(ask):
+    class Asking(Module):
+        def forward(self, x: Tensor[1, Int]) -> Tensor[1, Int]:
+            ask(TracedArray(x, np.int64))
+            return x
+
+    with pytest.raises(GraphError, match="elements that depend on the inputs"):
+        capture(Asking(), tensor(i8(1, 2, 3)))
 
 
 def dynamically_quantized():

@@ -18,6 +18,7 @@ from burnbook.importers.onnx.values import (
     mask_of,
     number,
     rearranged,
+    rearranged_array,
     reshape,
 )
 from burnbook.tensor import Tensor
@@ -275,7 +276,10 @@ def reverse_sequence(
 
 @reverse_sequence.host
 def _(x: Value, lengths: Value, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
-    return _reversed(x, lengths, batch_axis, time_axis)
+    def move(at: Value) -> Any:
+        return _reversed(at, lengths, batch_axis, time_axis)
+
+    return rearranged_array(x, move)
 
 
 def _reversed(x: Value, lengths: Value, batch_axis: int, time_axis: int) -> Any:

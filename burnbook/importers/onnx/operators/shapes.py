@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy as np
 from burnbook import ops
 from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.operators.registry import host_operator, operator
+from burnbook.importers.onnx.traced import take
 from burnbook.importers.onnx.values import (
     Value,
     as_array,
     dtype_of,
+    indices_of,
     ints,
     mask_of,
     number,
@@ -212,8 +214,9 @@ def pad(
     if not widths:
         return x
     if mode != "constant":
-        how: Any = mode
-        return rearranged(x, lambda at: np.pad(at[tuple(cut)], widths, how))
+        for axis, places in _near(cut, widths, x.value.shape, mode):
+            x = apply(ops.select, x, indices_of(places, x), dim=axis)
+        return x
     filled = 0.0 if value is None else number(value)
     x = apply(ops.slice_, x, index=tuple(cut))
     return apply(ops.pad, x, widths=tuple(widths), value=filled)
@@ -235,10 +238,24 @@ def _(
     )
     widths = [(max(0, a), max(0, b)) for a, b in widths]
     if mode != "constant":
-        how: Any = mode
-        return np.pad(x[cut], widths, how)
+        for axis, places in _near(cut, widths, x.shape, mode):
+            x = take(x, places, axis)
+        return x
     filled = x.dtype.type(0) if value is None else as_array(value).reshape(-1)[0]
     return np.pad(x[cut], widths, constant_values=filled)
+
+
+def _near(
+    cut: Sequence[slice],
+    widths: Sequence[tuple[int, int]],
+    shape: Sequence[int],
+    mode: Any,
+) -> Iterator[tuple[int, Any]]:
+    """The axes that change, and which places along each one come after the other."""
+    for axis, (part, more) in enumerate(zip(cut, widths, strict=True)):
+        places = np.arange(shape[axis])
+        if any(more) or places[part].size < places.size:
+            yield axis, np.pad(places[part], more, mode)
 
 
 def _widths(rank: int, pads: Value, axes: Value) -> list[tuple[int, int]]:
