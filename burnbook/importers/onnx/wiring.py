@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 
 from burnbook.importers.onnx.graph import Graph, Node, names_taken
 from burnbook.record.tree import short
@@ -35,6 +36,7 @@ def _faults(
     it that are made after it, or by the node that it is in.
     """
     makers = _makers(graph)
+    rings = _Rings(graph, makers)
     yield from _made_twice(graph)
     own = [*graph.inputs, *graph.constants]
     seen.update(own)
@@ -43,7 +45,7 @@ def _faults(
     for node in graph.nodes:
         for name in dict.fromkeys(filter(None, node.inputs)):
             if not seen[name]:
-                yield node.label, _missing(name, node, after.get(name), makers)
+                yield node.label, _missing(name, node, after.get(name), rings)
         for inner in node.attributes.values():
             if isinstance(inner, Graph):
                 yield from _faults(inner, seen, after)
@@ -85,9 +87,7 @@ def _times(count: int) -> str:
     return "twice" if count == 2 else f"{count} times"
 
 
-def _missing(
-    name: str, node: Node, maker: Node | None, makers: dict[str, list[Node]]
-) -> str:
+def _missing(name: str, node: Node, maker: Node | None, rings: _Rings) -> str:
     """Why a node cannot have what it takes."""
     taken = f"takes {short(name)!r}"
     if maker is None:
@@ -95,19 +95,76 @@ def _missing(
     if maker is node:
         return f"{taken}, which it makes itself"
     made = f"{taken}, which {short(maker.label)} makes"
-    if any(one is node for one in _before(maker, makers)):
+    if rings.is_before(node, maker):
         return f"{made} of what this node makes: a cycle"
     return f"{made} later: the nodes are not in order"
 
 
-def _before(node: Node, makers: dict[str, list[Node]]) -> Iterator[Node]:
-    """The nodes of a graph that a node waits for."""
-    met: set[int] = set()
-    waiting = [node]
-    while waiting:
-        for name in names_taken([waiting.pop()]):
-            for maker in makers.get(name, ()):
+class _Rings:
+    """Which nodes of a graph wait for each other, worked out where that is asked.
+
+    Why: by strongly connected components, all at once, as every node of a file may
+    stand before those that it waits for.
+    """
+
+    def __init__(self, graph: Graph, makers: dict[str, list[Node]]) -> None:
+        self.graph, self.makers = graph, makers
+        self.around: dict[int, set[int]] = {}
+
+    def is_before(self, node: Node, maker: Node) -> bool:
+        """Whether a node waits for another one, which waits for it.
+
+        maker: of the same graph; or of one around it, in which the node may be.
+        """
+        if id(maker) in self.rings:
+            return self.rings[id(maker)] == self.rings[id(node)]
+        if not any(isinstance(v, Graph) for v in maker.attributes.values()):
+            return False
+        if id(maker) not in self.around:
+            self.around[id(maker)] = self.before(maker)
+        return id(node) in self.around[id(maker)]
+
+    def before(self, node: Node) -> set[int]:
+        """The nodes of the graph that a node waits for."""
+        met: set[int] = set()
+        waiting = [node]
+        while waiting:
+            for maker in self.needed(waiting.pop()):
                 if id(maker) not in met:
                     met.add(id(maker))
-                    yield maker
                     waiting.append(maker)
+        return met
+
+    def needed(self, node: Node) -> list[Node]:
+        """The nodes that make what a node takes."""
+        return [m for name in names_taken([node]) for m in self.makers.get(name, ())]
+
+    @cached_property
+    def rings(self) -> dict[int, int]:
+        """By the id of each node, the number of its component (Tarjan's algorithm)."""
+        found: dict[int, int] = {}
+        order: dict[int, int] = {}  # when a node was met
+        low: dict[int, int] = {}  # the earliest node of the way that it leads back to
+        way: list[int] = []
+        for first in self.graph.nodes:
+            stack = [] if id(first) in order else [(first, iter(self.needed(first)))]
+            while stack:
+                node, rest = stack[-1]
+                if id(node) not in order:
+                    order[id(node)] = low[id(node)] = len(order)
+                    way.append(id(node))
+                for maker in rest:
+                    if id(maker) not in order:
+                        stack.append((maker, iter(self.needed(maker))))
+                        break
+                    if id(maker) not in found:
+                        low[id(node)] = min(low[id(node)], order[id(maker)])
+                else:
+                    stack.pop()
+                    if stack:
+                        above = id(stack[-1][0])
+                        low[above] = min(low[above], low[id(node)])
+                    if low[id(node)] == order[id(node)]:
+                        while id(node) not in found:
+                            found[way.pop()] = order[id(node)]
+        return found

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from burnbook.backend import Autodiff
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Int
-from burnbook.importers.onnx import ModelGen, check, load, source_of
+from burnbook.importers.onnx import ModelGen, check, load, source_of, ties
 from burnbook.importers.onnx.load import record_of, source_for
 from burnbook.optim import GradientsParams, SgdConfig
 from burnbook.tensor import Tensor
@@ -226,3 +226,19 @@ def test_layers_that_pytorch_ties_are_tied(tmp_path):
         assert module.one.norm.gamma is not module.two.norm.gamma
         found = of(module, x.numpy())
         np.testing.assert_allclose(found, theirs(x).detach().numpy(), atol=1e-5)
+
+
+def test_tables_that_begin_alike_are_not_compared_with_each_other(monkeypatch):
+    """Each is read twice, as it is and turned, however many there are."""
+    read = []
+    original = ties._print
+    monkeypatch.setattr(ties, "_print", lambda a: read.append(1) or original(a))
+    layers = []
+    for k in range(100):
+        table, turned = np.zeros((64, 65), "f4"), np.zeros((65, 64), "f4")
+        table[1, 1], turned[1, 2] = k + 1, k + 1
+        layers += [(f"a{k}", {"w": table}), (f"b{k}", {"w": turned})]
+    assert ties.transposed(layers) == []
+    layers += [("c", {"w": layers[6][1]["w"].T.copy()})]
+    assert ties.transposed(layers) == [("a3.w", "c.w")]
+    assert len(read) == 2 * 200 + 2 * 201

@@ -10,7 +10,9 @@ from onnx import TensorProto, helper
 
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
-from burnbook.importers.onnx import check, load
+from burnbook.importers.onnx import check, load, wiring
+from burnbook.importers.onnx.graph import Graph, Node, names_taken
+from burnbook.importers.onnx.wiring import faults_of
 
 node = helper.make_node
 
@@ -148,3 +150,44 @@ def test_a_long_file_that_is_not_in_order_ends_with_a_short_error():
     with pytest.raises(BurnbookError) as caught:
         load(model(*reversed(nodes)), Numpy())
     assert len(str(caught.value).splitlines()) < 50
+
+
+def test_nodes_in_reverse_order_are_each_looked_at_once(monkeypatch):
+    looked = []
+    monkeypatch.setattr(
+        wiring, "names_taken", lambda nodes: looked.append(1) or names_taken(nodes)
+    )
+    count = 400
+    nodes = [
+        Node("Relu", "", 14, [f"v{k}"], [f"v{k + 1}"], {}, name=f"n{k}")
+        for k in reversed(range(count))
+    ]
+    faults = faults_of(Graph("g", ["v0"], [f"v{count}"], nodes))
+    assert len(faults) == count - 1
+    assert all("not in order" in what for _, what in faults)
+    assert len(looked) <= 2 * count
+
+
+def test_cycles_beside_each_other_are_told_from_what_is_out_of_order():
+    nodes = [
+        Node("Add", "", 14, ["x", "b"], ["a"], {}, name="A"),
+        Node("Add", "", 14, ["a", "c"], ["b"], {}, name="B"),
+        Node("Add", "", 14, ["x", "e"], ["c"], {}, name="C"),
+        Node("Add", "", 14, ["x", "e"], ["d"], {}, name="D"),
+        Node("Add", "", 14, ["d", "x"], ["e"], {}, name="E"),
+    ]
+    faults = dict(faults_of(Graph("g", ["x"], ["b"], nodes)))
+    assert faults["A"].endswith("B makes of what this node makes: a cycle")
+    assert faults["B"].endswith("C makes later: the nodes are not in order")
+    assert faults["C"].endswith("E makes later: the nodes are not in order")
+    assert faults["D"].endswith("E makes of what this node makes: a cycle")
+
+
+def test_a_graph_that_takes_what_its_own_node_makes_is_a_cycle():
+    inner = Graph("i", [], ["z"], [Node("Relu", "", 14, ["y"], ["z"], {}, name="in")])
+    outer = Node("If", "", 21, ["x"], ["y"], {"then_branch": inner}, name="out")
+    (fault,) = faults_of(Graph("g", ["x"], ["y"], [outer]))
+    assert fault == (
+        "in",
+        "takes 'y', which out makes of what this node makes: a cycle",
+    )
