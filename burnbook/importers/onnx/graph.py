@@ -339,7 +339,6 @@ class _Reader:
                 given[a.name] = self.attribute(a, {}, graph, {}, {}, depth)
         own = {_domain(o.domain): o.version for o in body.opset_import}
         opsets = {**opsets, **own}
-        passed = [n for n in body.output if n in body.input]
         before = self.inside
         if (call.domain, call.op, body.overload) in self.functions:
             count = self.fresh[body.name]
@@ -347,10 +346,10 @@ class _Reader:
             self.kinds[self.inside] = str(body.name)
         yield from self.nodes(body.node, opsets, graph, names, given, scope, depth + 1)
         self.inside = before
-        for name in passed:
-            k = list(body.output).index(name)
-            source, target = names[name], call.outputs[k]
-            yield Node("Identity", "", 1, [source], [target], {}, scope=scope)
+        for name, target in zip(body.output, call.outputs, strict=False):
+            source = names[name]  # what was passed in, or is given out twice
+            if target and target != source:
+                yield Node("Identity", "", 1, [source], [target], {}, scope=scope)
 
 
 def definition_of(proto: Any, node: Node, opset: int, graph: Graph) -> Any:

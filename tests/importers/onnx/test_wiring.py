@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
@@ -13,6 +14,7 @@ from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.importers.onnx import check, load, wiring
 from burnbook.importers.onnx.graph import Graph, Node, names_taken
 from burnbook.importers.onnx.wiring import faults_of
+from burnbook.tensor import Tensor
 
 node = helper.make_node
 
@@ -191,3 +193,40 @@ def test_a_graph_that_takes_what_its_own_node_makes_is_a_cycle():
         "in",
         "takes 'y', which out makes of what this node makes: a cycle",
     )
+
+
+def of_function(given, made, outputs):
+    """A model of one call of a function, whose body is a Relu of a into b."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    body = [node("Relu", ["a"], ["b"])]
+    function = helper.make_function("own", "F", given, made, body, opsets[:1])
+    call = node("F", ["x"], outputs, domain="own")
+
+    def values(names):
+        return [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in names]
+
+    graph = helper.make_graph([call], "g", values("x"), values(filter(None, outputs)))
+    return helper.make_model(
+        graph, functions=[function], opset_imports=opsets, ir_version=9
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "outputs"),
+    [
+        (["a", "b"], ["p", "q"]),
+        (["a", "a", "b"], ["p", "p2", "q"]),
+        (["a", "b", "b"], ["p", "q", "q2"]),
+        (["b", "a"], ["q"]),
+        (["a", "b"], ["", "q"]),
+    ],
+)
+def test_a_function_passes_on_what_it_takes_as_often_as_it_says(made, outputs):
+    x = np.float32([1, -2])
+    module = load(of_function(["a"], made, outputs), Numpy())
+    found = module.forward(Tensor[1].from_numpy(x, Numpy()))
+    wanted = {"a": x, "b": np.maximum(x, 0)}
+    shown = found if isinstance(found, tuple) else (found,)
+    kept = [name for name, out in zip(made, outputs, strict=False) if out]
+    for one, name in zip(shown, kept, strict=True):
+        np.testing.assert_array_equal(np.asarray(one.value), wanted[name])
