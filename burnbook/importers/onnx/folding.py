@@ -229,7 +229,7 @@ def _known(
     if node.op not in KNOWN:
         return None
     arrays = [known[n] if n else None for n in node.inputs]
-    learned = [n for n in node.inputs if n in graph.trainable and _is_weight(known[n])]
+    learned = [n for n in node.inputs if n in graph.trainable and is_weight(known[n])]
     if learned and (node.op not in LAYOUT or uses[learned[0]] > 1):
         return None
     if not learned and _bound(node, arrays) > MOST:
@@ -256,7 +256,11 @@ def _computed(node: Node, arrays: list[Any]) -> list[Any] | None:
     return [np.asarray(x) for x in found]
 
 
-def _is_weight(array: NDArray[Any]) -> bool:
+def is_weight(array: NDArray[Any]) -> bool:
+    """Whether a constant is numbers that were learned, also those of 8 and 4 bits.
+
+    Why by name: NumPy has one kind for some types of 8 bits, and another for the rest.
+    """
     return array.ndim > 0 and array.size > 1 and array.dtype.name.startswith("float")
 
 

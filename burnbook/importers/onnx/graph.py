@@ -346,10 +346,17 @@ class _Reader:
             self.kinds[self.inside] = str(body.name)
         yield from self.nodes(body.node, opsets, graph, names, given, scope, depth + 1)
         self.inside = before
-        for name, target in zip(body.output, call.outputs, strict=False):
-            source = names[name]  # what was passed in, or is given out twice
-            if target and target != source:
-                yield Node("Identity", "", 1, [source], [target], {}, scope=scope)
+        yield from _passed_on(body, call, names, scope)
+
+
+def _passed_on(
+    body: Any, call: Node, names: Mapping[str, str], scope: tuple[str, ...]
+) -> Iterator[Node]:
+    """What a function gives out as it came in, or a second time."""
+    for name, target in zip(body.output, call.outputs, strict=False):
+        source = names[name]
+        if target and target != source:
+            yield Node("Identity", "", 1, [source], [target], {}, scope=scope)
 
 
 def definition_of(proto: Any, node: Node, opset: int, graph: Graph) -> Any:

@@ -17,8 +17,9 @@ from math import ceil, prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from burnbook.importers.onnx.folding import is_weight
 from burnbook.importers.onnx.graph import (
     CONTROL,
     Fact,
@@ -152,7 +153,7 @@ class _Folder:
         if node.op != "Identity" or node.domain or name not in known.learned:
             return False
         array, made = known.constants[name], node.outputs[0]
-        if not _is_weight(array) or array.nbytes > self.room or made in graph.outputs:
+        if not is_weight(array) or array.nbytes > self.room or made in graph.outputs:
             return False
         self.room -= array.nbytes
         graph.constants[made] = known.constants[made] = array.copy()
@@ -208,7 +209,7 @@ class _Folder:
         arrays = {n: known.constants[n] for n in given}
         if any(a.dtype.kind not in "fiub" for a in arrays.values()):
             return None
-        weights = [n for n in given if n in known.learned and _is_weight(arrays[n])]
+        weights = [n for n in given if n in known.learned and is_weight(arrays[n])]
         if weights and not _moves_all(node, weights, given, uses):
             return None
         inputs = [arrays[n] if n else None for n in node.inputs]
@@ -303,10 +304,6 @@ def keep_used(graph: Graph) -> None:
 def uses_of_graph(graph: Graph) -> Counter[str]:
     """How often each value is taken, inside as well."""
     return Counter(names_taken(graph.nodes) + graph.outputs)
-
-
-def _is_weight(array: NDArray[Any]) -> bool:
-    return array.dtype.kind == "f" and array.ndim > 0 and array.size > 1
 
 
 def _moves_all(

@@ -305,3 +305,21 @@ def test_recurrent_operators_begin_with_given_states(op, direction, lengths):
     found = Backend.prepare(model).run(list(given.values()))
     for ours, theirs in zip(found, session.run(None, given), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2])
+def test_an_identity_makes_a_weight_of_its_own_of_every_type_of_8_bits(kind):
+    nodes = [
+        helper.make_node("Identity", ["w"], ["again"]),
+        helper.make_node("Cast", ["w"], ["a"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", ["again"], ["b"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "a"], ["c"]),
+        helper.make_node("Mul", ["c", "b"], ["y"]),
+    ]
+    table = helper.make_tensor("w", kind, [2, 2], [1.0, 2.0, 0.5, 4.0])
+    value = helper.make_tensor_value_info
+    x, y = (value(n, TensorProto.FLOAT, [2, 2]) for n in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], [table])
+    opsets = [helper.make_opsetid("", 21)]
+    model, _ = known(helper.make_model(graph, opset_imports=opsets, ir_version=10))
+    assert {"w", "again"} <= set(model.graph.constants)
