@@ -244,7 +244,7 @@ def _along(x: Tensor, matrix: Value, axis: int, picks: bool) -> Tensor:
     rank = len(x.value.shape)
     if picks:
         order = np.argmax(matrix, 1)
-        return apply(ops.select, x, indices_of(order, x), dim=axis)
+        return rearranged(x, lambda at: np.take(at, order, axis))
     front = [i for i in range(rank) if i != axis]
     moved = apply(ops.permute, x, axes=(*front, axis)) if rank > 1 else x
     shape = tuple(moved.value.shape)

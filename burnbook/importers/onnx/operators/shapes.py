@@ -253,9 +253,10 @@ def _near(
 ) -> Iterator[tuple[int, Any]]:
     """The axes that change, and which places along each one come after the other."""
     for axis, (part, more) in enumerate(zip(cut, widths, strict=True)):
-        places = np.arange(shape[axis])
-        if any(more) or places[part].size < places.size:
-            yield axis, np.pad(places[part], more, mode)
+        own = np.arange(shape[axis])
+        places = np.pad(own[part], more, mode)
+        if not np.array_equal(places, own):
+            yield axis, places
 
 
 def _widths(rank: int, pads: Value, axes: Value) -> list[tuple[int, int]]:
