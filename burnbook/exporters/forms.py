@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, printable
 from burnbook.program import Program
@@ -77,3 +79,13 @@ def output_names(where: str, program: Program, given: Sequence[str] = ()) -> lis
             name, count = f"{first}_{count}", count + 1
         found.append(name)
     return found
+
+
+def later(queries: int, keys: int) -> np.ndarray:
+    """Which keys come after a query, where both sequences end at the same time. [q, k]
+
+    Example:
+        >>> later(2, 3).tolist()
+        [[False, False, True], [False, False, False]]
+    """
+    return np.arange(keys) > np.arange(keys - queries, keys)[:, None]
