@@ -203,23 +203,6 @@ def test_wrong_numbers_of_names_and_opsets_are_refused():
         onnx_model(capture(model, x), x)
 
 
-def test_large_weights_stand_beside_the_file(tmp_path, monkeypatch):
-    from burnbook.exporters.onnx import export
-
-    monkeypatch.setattr(export, "LARGEST", 1000)
-    model, x = nn.LinearConfig(64, 32).init(DEVICE), numbers(2, 64)
-    for _ in range(2):  # written over, not appended
-        path = to_onnx(model, tmp_path / "m.onnx", x)
-    assert path.stat().st_size < 2000
-    assert (tmp_path / "m.onnx.data").stat().st_size < 10_000
-    started = runtime.InferenceSession(str(path))
-    name = started.get_inputs()[0].name
-    (found,) = started.run(None, {name: np.asarray(x)})
-    np.testing.assert_allclose(found, np.asarray(model.forward(x)), 1e-5, 1e-5)
-    again = load(path, DEVICE)
-    np.testing.assert_allclose(np.asarray(again.forward(x)), found, 1e-5, 1e-5)
-
-
 def test_the_command_writes_a_file(tmp_path, capsys, monkeypatch):
     (tmp_path / "net.py").write_text(
         "from burnbook.backend import Numpy\n"

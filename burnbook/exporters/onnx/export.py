@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import ArgumentError
-from burnbook.core.files import PathLike, atomic_write, printable
+from burnbook.core.files import PathLike, printable
 from burnbook.core.op import BackwardOp
 from burnbook.exporters.forms import output_names, refuse_compiled
+from burnbook.exporters.onnx.files import write_model
 from burnbook.exporters.onnx.forms import FORMS, NoForm
 from burnbook.exporters.onnx.writer import Name, Writer
 from burnbook.program import Dim, Program, Step, Value, capture, mapped
@@ -57,8 +58,9 @@ def to_onnx(
     outputs, where `output_names` gives none, those of the keys or fields that they
     stand under in the result, else of the operations.
 
-    Weights beyond 1 GiB are written beside it, to `<path>.data`. Needs the package
-    onnx.
+    Weights beyond 1 GiB are written beside it, to `<path>.<digest>.data`, named after
+    its contents, and what an earlier export under the same path had there is removed;
+    a write that fails leaves the earlier model whole. Needs the package onnx.
 
     Raises: ArgumentError with all operations that ONNX has no form for, and where they
     stand, or where `path` is named like a file of another format; GraphError where the
@@ -87,17 +89,7 @@ def to_onnx(
         output_names=output_names,
         metadata=metadata,
     )
-    if _weight(made) > LARGEST:
-        from onnx.external_data_helper import convert_model_to_external_data
-
-        side = path.name + ".data"
-        path.with_name(side).unlink(missing_ok=True)  # onnx appends to what is there
-        convert_model_to_external_data(made, location=side)
-        from onnx.external_data_helper import write_external_data_tensors
-
-        made = write_external_data_tensors(made, str(path.parent))
-    with atomic_write(path) as file:
-        file.write(made.SerializeToString())
+    write_model(made, path, LARGEST)
     return path
 
 
@@ -149,10 +141,6 @@ def _program(model: Any, examples: tuple[Any, ...], batch: Any) -> Program:
             raise ArgumentError("to_onnx", what)
         return model
     return capture(model, *examples, batch=batch)
-
-
-def _weight(model: Any) -> int:
-    return sum(len(one.raw_data) for one in model.graph.initializer)
 
 
 class Export:
