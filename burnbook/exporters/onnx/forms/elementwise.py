@@ -55,7 +55,6 @@ SAME = {
     "greater_equal": "GreaterOrEqual",
     "lower": "Less",
     "lower_equal": "LessOrEqual",
-    "is_inf": "IsInf",
 }
 BITS = {
     "bitwise_and": "BitwiseAnd",
@@ -114,9 +113,23 @@ def is_nan(w: Writer, step: Step, x: Name) -> Name:
     return w.node("Not", w.node("Equal", x, x))
 
 
+@form("is_inf")
+def is_inf(w: Writer, step: Step, x: Name) -> Name:
+    return _is_infinite(w, step, x)
+
+
 @form("is_finite")
 def is_finite(w: Writer, step: Step, x: Name) -> Name:
-    return w.node("Not", w.node("Or", w.node("IsNaN", x), w.node("IsInf", x)))
+    infinite = _is_infinite(w, step, x)
+    return w.node("Not", w.node("Or", w.node("IsNaN", x), infinite))
+
+
+def _is_infinite(w: Writer, step: Step, x: Name) -> Name:
+    """IsInf takes half precision only from opset 20 on."""
+    like = first_value(step)
+    if w.opset >= 20 or like.dtype.itemsize > 2:
+        return w.node("IsInf", x)
+    return w.node("Equal", w.node("Abs", x), w.number(math.inf, like))
 
 
 @form("to_bool")
@@ -260,7 +273,9 @@ def hypot(w: Writer, step: Step, x: Name, y: Name) -> Name:
     grown = w.node("Add", w.node("Mul", ratio, ratio), w.number(1, like))
     length = w.node("Mul", most, w.node("Sqrt", grown))
     bare = w.node("Equal", most, w.number(0, like))
-    return w.node("Where", w.node("Or", bare, w.node("IsInf", most)), most, length)
+    return w.node(
+        "Where", w.node("Or", bare, _is_infinite(w, step, most)), most, length
+    )
 
 
 @form("mask_where")

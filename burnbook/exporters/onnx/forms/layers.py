@@ -11,7 +11,7 @@ from burnbook.exporters.forms import later
 from burnbook.exporters.onnx.forms.elementwise import first_value
 from burnbook.exporters.onnx.forms.registry import NoForm, form
 from burnbook.exporters.onnx.writer import Name, Writer
-from burnbook.ops.conv.windows import Windows
+from burnbook.ops.conv.windows import Windows, count_up, output_size
 from burnbook.ops.interpolate import tables
 from burnbook.ops.pool.pool import adaptive_tables
 from burnbook.ops.resample import Taps
@@ -67,30 +67,68 @@ def conv_transpose(
 
 @form("max_pool2d", "max_pool")
 def max_pool(w: Writer, step: Step, x: Name, **given: Any) -> Name:
-    return w.node("MaxPool", x, **_max_windows(given))
+    return w.node("MaxPool", x, **_max_windows(step, given))
 
 
 @form("max_pool_indices")
 def max_pool_indices(w: Writer, step: Step, x: Name, **given: Any) -> Name:
     """ONNX counts through the whole tensor, we count through an image."""
-    found = w.node_of("MaxPool", 2, x, **_max_windows(given))[1]
+    found = w.node_of("MaxPool", 2, x, **_max_windows(step, given))[1]
     count = w.constant(np.array(math.prod(w.fixed(step, since=2)), np.int64))
     return w.cast(w.node("Mod", found, count), step.out.dtype)
 
 
-def _max_windows(given: Any) -> Any:
+def _max_windows(step: Step, given: Any) -> Any:
     attrs = _windows(given["kernel_size"], given["stride"], given["padding"])
     attrs["dilations"] = list(given["dilation"])
-    attrs["ceil_mode"] = int(given.get("ceil_mode", False))
-    return attrs
+    return {**attrs, **_last_windows(step, **given)}
 
 
 @form("avg_pool2d", "avg_pool")
 def avg_pool(w: Writer, step: Step, x: Name, **given: Any) -> Name:
     attrs = _windows(given["kernel_size"], given["stride"], given["padding"])
     attrs["count_include_pad"] = int(given["count_include_pad"])
-    attrs["ceil_mode"] = int(given.get("ceil_mode", False))
-    return w.node("AveragePool", x, **attrs)
+    return w.node("AveragePool", x, **{**attrs, **_last_windows(step, **given)})
+
+
+def _last_windows(
+    step: Step,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes = (),
+    ceil_mode: bool = False,
+    **_: Any,
+) -> Any:
+    """Whether a last window may reach beyond the padding, only where one does.
+
+    Why: a window that would begin beyond the image is dropped, which older versions of
+    ONNX count nevertheless when they infer shapes. Along a dim that drops one, the
+    padding that no window reaches is left out.
+    """
+    if not ceil_mode:
+        return {"ceil_mode": 0}
+    steps = dilation or (1,) * len(kernel_size)
+    rows = [
+        *zip(
+            first_value(step).shape[2:],
+            kernel_size,
+            stride,
+            padding,
+            steps,
+            strict=True,
+        )
+    ]
+    if any(not isinstance(row[0], int) for row in rows):
+        return {"ceil_mode": 1}
+    dropped = [count_up(*row) == output_size(*row) for row in rows]
+    ends = list(padding)
+    for i, (n, k, s, p, d) in enumerate(rows):
+        rest = (n + 2 * p - d * (k - 1) - 1) % s
+        if dropped[i] and not all(dropped) and rest <= p:
+            ends[i] = p - rest
+    return {"ceil_mode": int(not all(dropped)), "pads": [*padding, *ends]}
 
 
 @form("adaptive_avg_pool2d", "adaptive_avg_pool")
