@@ -109,19 +109,11 @@ def _last_windows(
     """
     if not ceil_mode:
         return {"ceil_mode": 0}
-    steps = dilation or (1,) * len(kernel_size)
-    rows = [
-        *zip(
-            first_value(step).shape[2:],
-            kernel_size,
-            stride,
-            padding,
-            steps,
-            strict=True,
-        )
-    ]
-    if any(not isinstance(row[0], int) for row in rows):
+    sizes = [n for n in first_value(step).shape[2:] if isinstance(n, int)]
+    if len(sizes) < len(kernel_size):
         return {"ceil_mode": 1}
+    steps = dilation or (1,) * len(kernel_size)
+    rows = [*zip(sizes, kernel_size, stride, padding, steps, strict=True)]
     dropped = [count_up(*row) == output_size(*row) for row in rows]
     ends = list(padding)
     for i, (n, k, s, p, d) in enumerate(rows):
