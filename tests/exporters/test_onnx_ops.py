@@ -11,7 +11,10 @@ from burnbook.core.errors import GraphError
 from burnbook.core.op import OPS
 from burnbook.exporters.onnx import onnx_model, unsupported
 from burnbook.exporters.onnx.forms import FORMS
-from burnbook.tensor import Tensor
+from burnbook.ops.elementwise import max_pair, min_pair
+from burnbook.ops.trigonometry import atan2, hypot
+from burnbook.program import capture
+from burnbook.tensor import Tensor, apply
 from burnbook.tensor.module import avg_pool2d, max_pool2d, max_pool2d_with_indices
 from tests.support.onnx_sessions import session
 from tests.support.op_programs import sample
@@ -149,3 +152,20 @@ def test_infinite_numbers_of_half_precision_are_found(opset):
     np.testing.assert_array_equal(infinite, np.isinf(x))
     np.testing.assert_array_equal(finite, np.isfinite(x))
     np.testing.assert_allclose(length, np.hypot(x, x), 1e-2)
+
+
+@pytest.mark.parametrize("op", [atan2, hypot, max_pair, min_pair], ids=lambda o: o.name)
+def test_infinities_zeros_and_nan_meet_as_they_do_here(op):
+    values = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, np.inf, -np.inf, np.nan]
+    sides = np.meshgrid(np.array(values, np.float32), np.array(values, np.float32))
+    given = [Tensor.from_numpy(side, DEVICE) for side in sides]
+    program = capture(lambda x, y: apply(op, x, y), *given, batch=None)
+    model = onnx_model(program)
+    onnx.checker.check_model(model, full_check=True)
+    (found,) = session(model).run(None, dict(zip("xy", sides, strict=True)))
+    (wanted,) = program.run(*[tensor.value for tensor in given])
+    np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
+    if op is atan2:  # zeros have a sign
+        np.testing.assert_array_equal(
+            np.signbit(found) | np.isnan(found), np.signbit(wanted) | np.isnan(wanted)
+        )

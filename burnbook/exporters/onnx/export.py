@@ -64,6 +64,9 @@ def to_onnx(
     outputs, where `output_names` gives none, those of the keys or fields that they
     stand under in the result, else of the operations.
 
+    The results are those of the model, but for extremes and medians (also their places)
+    of lines that hold NaN, which ONNX leaves open.
+
     Weights beyond 1 GiB are written beside it, to `<path>.<digest>.data`, named after
     its contents, and what an earlier export under the same path had there is removed;
     a write that fails leaves the earlier model whole. Needs the package onnx.

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.files import atomic_write
-from burnbook.importers.onnx.file import OnnxFile
 
 SMALL = 1024  # bytes of a tensor that stays in the model's file
 PAGE = 4096  # where tensors begin, so that they can be mapped
@@ -74,10 +73,12 @@ def _refer(tensor: Any, name: str, start: int, length: int) -> None:
 
 def _beside(path: Path) -> set[str]:
     """The files of weights that we wrote for the model that stands there now."""
-    from onnx import ModelProto
-
     if not path.is_file():
         return set()
+    from onnx import ModelProto
+
+    from burnbook.importers.onnx.file import OnnxFile  # here, as it takes a while
+
     try:
         made = ModelProto.FromString(OnnxFile(path).slim()[0])
     except Exception:  # what stands there is no model: protobuf's errors have no base
