@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import copysign
 from types import FunctionType
 from typing import Any
 
@@ -562,11 +563,13 @@ def _are_equal(a: Any, b: Any) -> bool:
     """Whether a program that was made for the one value is right for the other."""
     if a is b:
         return True
-    if isinstance(a, bool) is not isinstance(b, bool):
-        return False
     if _is_array(a) or _is_array(b):
         same = _is_array(a) and _is_array(b) and a.dtype == b.dtype
         return same and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    if isinstance(a, bool) is not isinstance(b, bool):
+        return False
+    if isinstance(a, float) and isinstance(b, float) and a == b == 0:
+        return copysign(1, a) == copysign(1, b)
     try:
         return bool(a == b) or bool(a != a and b != b)
     except (TypeError, ValueError):

@@ -15,7 +15,7 @@ from burnbook.core.formulas import Formula
 from burnbook.module import Module
 from burnbook.program.compiler.compiled_program import CompiledProgram
 from burnbook.program.compiler.fusion import FusionRule
-from burnbook.program.compiler.passes import Source
+from burnbook.program.compiler.passes import Source, keys_for
 from burnbook.program.recording import plain_backend
 from burnbook.program.simplify import flops_of, simplified
 from burnbook.program.sizes import Dim, at, mapped, size_text
@@ -143,7 +143,7 @@ class Program:
         n = self.batch_size(*[np.shape(v) for v in inputs])
         held: dict[Value, Any] = dict(self._constants_on(backend))
         held.update(zip(self.inputs, inputs, strict=True))
-        given = iter(()) if keys is None else iter(keys)
+        given = iter(()) if keys is None else iter(keys_for(self.name, self.keys, keys))
         for value in self.keys:
             held[value] = backend.next_key() if keys is None else next(given)
         given_numbers = self._numbers(numbers)

@@ -249,12 +249,14 @@ class Recording:
     def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Any:
         """Run an op on the backend, and write it down."""
         run = self._plain["run"]
-        if self.is_over:
-            raise _used_afterwards()
         if self._inside or threading.get_ident() != self._owner:
             return run(op, values, attrs)
+        if self.is_over:
+            raise _used_afterwards()
         given: tuple[Any, ...] = mapped(tuple(values), self._as_recorded)
-        named: dict[str, Any] = mapped(dict(attrs), self._as_in_attrs)
+        named = dict(
+            attrs
+        )  # arrays in attributes stay as they are: they are no tensors
         found: list[Recorded] = []
 
         def bare(leaf: Any) -> Any:
@@ -378,10 +380,6 @@ class Recording:
         if isinstance(leaf, np.generic) or not hasattr(leaf, "__array__"):
             return leaf
         return leaf if type(leaf) is Recorded else self.constant(leaf, user_line())
-
-    def _as_in_attrs(self, leaf: Any) -> Any:
-        """Arrays in attributes stay as they are: they are no tensors."""
-        return leaf
 
     def _from_numpy(self, array: np.ndarray) -> Any:
         plain = self._plain["from_numpy"]

@@ -437,7 +437,7 @@ def _known(value: Value) -> Any:
         return (FALSE, frozen(value))
     if value is None:
         return None
-    return (kind, value.dtype, value.item())
+    return (kind, value.dtype, repr(value.item()))  # −0.0 is not 0.0
 
 
 def _holds_arrays(value: tuple[Any, ...]) -> bool:
