@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.base import Backend
+from burnbook.backend.base import Backend, plain_backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ArgumentError, BurnbookError, GraphError, KindError
@@ -19,7 +19,7 @@ from burnbook.core.formulas import Formula
 from burnbook.core.tree import Path
 from burnbook.module import Module
 from burnbook.program.program import Program
-from burnbook.program.recording import Recorded, Recording, plain_backend
+from burnbook.program.recording import Recorded, Recording
 from burnbook.program.sizes import Dim
 from burnbook.program.trees import (
     ARGUMENTS,
@@ -568,7 +568,7 @@ def _are_equal(a: Any, b: Any) -> bool:
         return same and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
     if isinstance(a, bool) is not isinstance(b, bool):
         return False
-    if isinstance(a, float) and isinstance(b, float) and a == b == 0:
+    if isinstance(a, float) and isinstance(b, float) and a == b and not a:
         return copysign(1, a) == copysign(1, b)
     try:
         return bool(a == b) or bool(a != a and b != b)

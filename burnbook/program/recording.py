@@ -24,7 +24,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from burnbook import ops
 from burnbook.backend.autodiff import Autodiff
-from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values
+from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values, plain_backend
 from burnbook.backend.fusion import Fusion
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import Fact, GraphError
@@ -450,13 +450,6 @@ def devices_above(backend: Backend, kind: type[D]) -> Iterator[D]:
     for device in list(Interned._made.values()):  # pyright: ignore[reportPrivateUsage] - all that there are
         if isinstance(device, kind) and plain_backend(device) is backend:
             yield device
-
-
-def plain_backend(device: Backend) -> Backend:
-    """The backend below all decorators."""
-    while device.inner is not device:
-        device = device.inner
-    return device
 
 
 class _Never(dict[Any, float]):

@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from burnbook.backend.base import Backend
+from burnbook.backend.base import Backend, plain_backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import dtype_name, kind_of
 from burnbook.core.errors import ArgumentError, BackendError
@@ -61,7 +61,7 @@ class CompiledProgram:
         rules: Sequence[FusionRule] | None = None,
     ):
         self.program = program
-        self.backend = program.backend if backend is None else _plain(backend)
+        self.backend = program.backend if backend is None else plain_backend(backend)
         _refuse_other_types(program, self.backend)
         self._given_rules = rules
         if rules is None:  # which are written for CPUs
@@ -351,13 +351,6 @@ def _apart(array: Any, kept: Sequence[Any]) -> Any:
     if is_ours and any(np.may_share_memory(array, other) for other in kept):
         return array.copy()
     return array
-
-
-def _plain(backend: Backend) -> Backend:
-    """The backend below all decorators."""
-    while backend.inner is not backend:
-        backend = backend.inner
-    return backend
 
 
 def listing(name: str, plan: Plan | GraphPlan) -> str:
