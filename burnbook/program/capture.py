@@ -80,7 +80,8 @@ def capture(
     So it runs with three batch sizes, and the one of the examples. Numbers that differ
     become a·n + b, by the first two, and the others must agree. What happens for sizes
     beyond the tried ones (`if x.dims()[0] > 100`) nobody sees: `program.check` compares
-    a batch of such a size.
+    a batch of such a size. What an operation would refuse when it looks at elements, a
+    program computes: `.int()` of NaN gives some number.
     """
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)
