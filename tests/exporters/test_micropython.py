@@ -16,7 +16,7 @@ from burnbook.core.errors import ArgumentError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.exporters import to_micropython
-from burnbook.module import Module, Quantizer
+from burnbook.module import Module, Param, Quantizer
 from burnbook.program import capture
 from burnbook.tensor import Tensor, activation
 from burnbook.tensor.quantization import MinMaxCalibration, QuantizationScheme
@@ -172,6 +172,35 @@ def test_names_of_a_model_never_become_code(tmp_path):
     x = Tensor.ones([1, 2], DEVICE)
     made = to_micropython(net, tmp_path / "net.py", x)
     np.testing.assert_allclose(made.predict([1, 1]), forward(net, x), 1e-5)
+
+
+def test_parameters_called_as_the_memory_keep_their_numbers(tmp_path):
+    class Net(Module):
+        memory: list[Param]
+
+        def forward(self, x):
+            for one in self.memory:
+                x = x.exp() * one.val()
+            return x
+
+    rows = [Tensor.from_data([[0.5 * i, 0.2]], DEVICE) for i in range(4)]
+    net, x = Net([Param.from_tensor(row) for row in rows]), Tensor.ones([1, 2], DEVICE)
+    made = to_micropython(net, tmp_path / "net.py", x)
+    np.testing.assert_allclose(made.predict([1, 1]), forward(net, x), 1e-5)
+
+
+def test_a_layer_may_be_used_for_one_row_and_for_several(tmp_path):
+    layer = nn.LinearConfig(64, 64).init(DEVICE)
+
+    def run(x):
+        several = layer.forward(x.reshape([2, 64])).reshape([1, 128])
+        return layer.forward(several.slice([slice(None), slice(0, 64)]))
+
+    values = np.random.default_rng(0).standard_normal((1, 128)).astype(np.float32)
+    x = Tensor.from_numpy(values, DEVICE)
+    made = to_micropython(run, tmp_path / "net.py", x, int8=True, batch=None)
+    assert "Rows(__file__" in made.path.read_text(), "weights in the file"
+    np.testing.assert_allclose(made.predict(values), np.asarray(run(x)), atol=0.1)
 
 
 def test_what_has_no_form_is_said_at_once(tmp_path):

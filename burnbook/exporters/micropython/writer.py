@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import builtins
 import inspect
+import keyword
 import math
 import re
 import textwrap
@@ -27,7 +28,8 @@ CALLS = {  # which kernels call others
     "linear_int8": ("finish",),
 }
 SIZES = {"f": 4, "i": 4, "b": 1}  # bytes of an element
-RESERVED = {*dir(builtins), *vars(kernels), *MATH, "predict"}
+OWN = {"x", "array", "predict"}  # what a file itself names
+RESERVED = {*dir(builtins), *keyword.kwlist, *vars(kernels), *MATH, *OWN}
 BY_TABLE = {*UNARY, "leaky_relu", "elu", "softplus", "clamp", "power"}
 TAKES_INT8 = {
     *("conv2d", "conv", "linear", "max_pool2d", "max_pool"),
@@ -62,6 +64,7 @@ class Writer:
     largest: dict[Value, float] | None
     lines: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=lambda: set(RESERVED))
     held: dict[str, str] = field(default_factory=dict)  # names of constants
     functions: dict[str, str] = field(default_factory=dict)
     views: dict[Value, dict[str, View]] = field(default_factory=dict)
@@ -326,7 +329,7 @@ class Writer:
     def scratch(self, length: int) -> Any:
         """Memory for a moment; it is not used again."""
         buffer = self._buffer("f", length)
-        name = f"{buffer.name}_view"
+        name = self._new(f"{buffer.name}_view")
         self.named.append(View(name, buffer, length))
         return _Name(name)
 
@@ -373,7 +376,7 @@ class Writer:
         names = "x, y" if re.search(r"\by\b", text) else "x"
         known = self.tables.get(text)
         if known is None:
-            known = self.tables[text] = f"f{len(self.functions) + 1}"
+            known = self.tables[text] = self._new(f"f{len(self.functions) + 1}")
             lines = f"def {known}({names}):\n    return {text}\n\n"
             self.functions[known] = lines
         return _Name(known)
@@ -383,7 +386,7 @@ class Writer:
         text = repr(content)
         known = self.tables.get(text)
         if known is None:
-            known = self.tables[text] = f"{hint}_{len(self.held) + 1}"
+            known = self.tables[text] = self._new(f"{hint}_{len(self.held) + 1}")
             self.held[known] = text
         return _Name(known)
 
@@ -431,7 +434,7 @@ class Writer:
         bound = low if view.buffer is not None and view.buffer.code == "b" else None
         count = len(bias) if sizes is None else sizes[2][2]
         sums = self._buffer("i", count)
-        line = View(f"sums_{len(self.named)}", sums, count)
+        line = View(self._new(f"sums_{len(self.named)}"), sums, count)
         self.named.append(line)
         given = (x.name, name, held, view.name, line.name)
         if sizes is None:
@@ -475,6 +478,13 @@ class Writer:
                 return False
         return True
 
+    def _new(self, name: str) -> str:
+        """A name that nothing else in the file has."""
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
     # ── memory ──────────────────────────────────────────────────────────────
 
     def _root(self, value: Value) -> Value:
@@ -484,10 +494,8 @@ class Writer:
 
     def _view(self, value: Value, code: str, length: int) -> View:
         buffer = self._buffer(code, length)
-        view = View(_plain(value.name) + ("_q" if code == "b" else ""), buffer, length)
-        known = {one.name for one in self.named} | RESERVED
-        while view.name in known:
-            view.name += "_"
+        name = self._new(_plain(value.name) + ("_q" if code == "b" else ""))
+        view = View(name, buffer, length)
         self.named.append(view)
         return view
 
@@ -500,7 +508,8 @@ class Writer:
         elif fits:
             found = max(fits, key=lambda b: b.length)
         else:
-            found = Buffer(f"MEMORY_{len(self.buffers) + 1}", code)
+            name = self._new(f"MEMORY_{len(self.buffers) + 1}")
+            found = Buffer(name, code)
             self.buffers.append(found)
             found.length = length
             return found
@@ -525,9 +534,7 @@ class Writer:
     def _named_once(self, text: str, hint: str, size: int) -> str:
         known = self.tables.get(text)
         if known is None:
-            known = _plain(hint).upper()
-            while known in self.held:
-                known += "_"
+            known = self._new(_plain(hint).upper())
             self.tables[text] = known
             self.held[known] = text
             self.weights += size
@@ -538,9 +545,7 @@ class Writer:
         if codes.nbytes < IN_FILE:
             text = f"Held({_bytes_text(codes)}, {codes.shape[1]})"
             return self._named_once(text, hint, codes.nbytes)
-        name = _plain(hint).upper()
-        while name in self.held or any(name == one for one, *_ in self.waiting):
-            name += "_"
+        name = self._new(_plain(hint).upper())
         self.waiting.append((name, len(self.rows), len(codes)))
         self.rows += [base64.b64encode(row.tobytes()) for row in codes]
         self.weights += codes.nbytes
@@ -563,7 +568,7 @@ def _text(given: Any) -> str:
 def _plain(name: str) -> str:
     """A name of Python, made of a value's."""
     found = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"v_{found}" if not found[:1].isalpha() or found in ("x", "array") else found
+    return found if found[:1].isalpha() else f"v_{found}"
 
 
 def _short(number: float) -> float:
