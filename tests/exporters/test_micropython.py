@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -193,14 +194,72 @@ def test_a_layer_may_be_used_for_one_row_and_for_several(tmp_path):
     layer = nn.LinearConfig(64, 64).init(DEVICE)
 
     def run(x):
-        several = layer.forward(x.reshape([2, 64])).reshape([1, 128])
-        return layer.forward(several.slice([slice(None), slice(0, 64)]))
+        return layer.forward(layer.forward(x).expand([2, 64])).reshape([1, 128])
 
-    values = np.random.default_rng(0).standard_normal((1, 128)).astype(np.float32)
+    values = np.random.default_rng(0).standard_normal((1, 64)).astype(np.float32)
     x = Tensor.from_numpy(values, DEVICE)
     made = to_micropython(run, tmp_path / "net.py", x, int8=True, batch=None)
     assert "Rows(__file__" in made.path.read_text(), "weights in the file"
     np.testing.assert_allclose(made.predict(values), np.asarray(run(x)), atol=0.1)
+
+
+BREAKS = (
+    *('a\n    print("PWNED")  #', 'a\r    print("PWNED")  #', "a\u2028print(1)"),
+    *('"""\nprint("PWNED")\n"""', "\\", "'\nprint('PWNED')#", "a" * 400, "if", ""),
+)
+
+
+def hostile(place, name):
+    """A model with a name that is made to become code, in one place."""
+    layer = nn.LinearConfig(2, 2).init(DEVICE)
+
+    class Net(Module):
+        layers: dict[str, nn.Linear]
+        param: dict[str, Param]
+
+        def forward(self, x):
+            for one in self.layers.values():
+                x = one.forward(x).exp()
+            for one in self.param.values():
+                x = x + one.val()
+            return x
+
+    param = Param.from_tensor(Tensor.ones([1, 2], DEVICE))
+    if place == "module":
+        return Net({name: layer}, {"a": param})
+    if place == "parameter":
+        return Net({"a": layer}, {name: param})
+    if place == "class":
+        Net.__name__ = Net.__qualname__ = name
+        return Net({"a": layer}, {"a": param})
+    if place == "output":
+        return lambda x: {name: layer.forward(x)}
+    if place == "input":
+        return lambda x: layer.forward(x[name])
+
+    def run(x):
+        return layer.forward(x)
+
+    run.__name__ = run.__qualname__ = name
+    return run
+
+
+@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize(
+    "place", ["module", "parameter", "class", "function", "input", "output"]
+)
+def test_a_name_made_to_become_code_stays_a_name(place, name, tmp_path, capfd):
+    model, x = hostile(place, name), Tensor.ones([3, 2], DEVICE)
+    given = {name: x} if place == "input" else x
+    (wanted,) = capture(model, given).run(np.asarray(x))
+    for int8 in (False, place != "input"):
+        made = to_micropython(model, tmp_path / "net.py", given, int8=int8)
+        found = made.predict([1, 1])
+        np.testing.assert_allclose(found[0], wanted[0], atol=0.1 if int8 else 1e-4)
+        text = made.path.read_text()
+        assert text.isascii()
+        assert max(map(len, re.findall(r"\w+", text.partition("# Weights")[0]))) < 250
+    assert "PWNED" not in capfd.readouterr().out
 
 
 def test_what_has_no_form_is_said_at_once(tmp_path):

@@ -16,6 +16,8 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.op import BackwardOp
+from burnbook.exporters.lowering.files import shown
+from burnbook.exporters.lowering.lowering import plain
 from burnbook.exporters.micropython import kernels
 from burnbook.exporters.micropython.registry import FORMS, MATH, UNARY, NoForm
 from burnbook.ops.quantize import CODE_TYPES
@@ -160,9 +162,8 @@ class Writer:
         if form is None:
             raise NoForm("a small machine is not given it")
         attrs = {**step.op.attrs, **step.attrs}
-        self.note = (
-            f"{step.path.partition('.')[2] or step.op.name} {_sizes(self, step)}"
-        )
+        place = step.path.partition(".")[2] or step.op.name
+        self.note = shown(f"{place} {list(self.shape(step.out))}")
         form(self, step, attrs)
         for value in step.values:
             self._release(value)
@@ -171,10 +172,9 @@ class Writer:
         program = self.program
         result = self.floats(program.outputs[0])
         sizes = [self.shape(v) for v in (source, program.outputs[0])]
-        name = re.sub(r"[^\w.]", "_", program.name, flags=re.ASCII)
         memory = sum(b.length * SIZES[b.code] for b in self.buffers)
         head = [
-            f'"""{name}, written by burnbook.',
+            f'"""{shown(program.name)}, written by burnbook.',
             "",
             f"predict(x): {count} numbers, {list(sizes[0])} row by row, give",
             f"{math.prod(sizes[1])}, {list(sizes[1])}.",
@@ -494,7 +494,7 @@ class Writer:
 
     def _view(self, value: Value, code: str, length: int) -> View:
         buffer = self._buffer(code, length)
-        name = self._new(_plain(value.name) + ("_q" if code == "b" else ""))
+        name = self._new(plain(value.name) + ("_q" if code == "b" else ""))
         view = View(name, buffer, length)
         self.named.append(view)
         return view
@@ -534,7 +534,7 @@ class Writer:
     def _named_once(self, text: str, hint: str, size: int) -> str:
         known = self.tables.get(text)
         if known is None:
-            known = self._new(_plain(hint).upper())
+            known = self._new(plain(hint).upper())
             self.tables[text] = known
             self.held[known] = text
             self.weights += size
@@ -545,7 +545,7 @@ class Writer:
         if codes.nbytes < IN_FILE:
             text = f"Held({_bytes_text(codes)}, {codes.shape[1]})"
             return self._named_once(text, hint, codes.nbytes)
-        name = self._new(_plain(hint).upper())
+        name = self._new(plain(hint).upper())
         self.waiting.append((name, len(self.rows), len(codes)))
         self.rows += [base64.b64encode(row.tobytes()) for row in codes]
         self.weights += codes.nbytes
@@ -565,12 +565,6 @@ def _text(given: Any) -> str:
     return repr(given)
 
 
-def _plain(name: str) -> str:
-    """A name of Python, made of a value's."""
-    found = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return found if found[:1].isalpha() else f"v_{found}"
-
-
 def _short(number: float) -> float:
     """A float that single precision holds, as boards compute with."""
     return float(np.float32(number))
@@ -578,10 +572,6 @@ def _short(number: float) -> float:
 
 def _nearest(value: float) -> int:
     return int(min(max(value, -127), 127) + 127.5) - 127
-
-
-def _sizes(writer: Writer, step: Step) -> str:
-    return str(list(writer.shape(step.out)))
 
 
 def _repeats(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int]:
