@@ -275,6 +275,17 @@ def test_what_has_no_form_is_said_at_once(tmp_path):
         to_micropython(program, tmp_path / "net.py", int8=True)
 
 
+def test_a_program_takes_an_example_only_for_whole_numbers(tmp_path):
+    x = Tensor.ones([1, 1], DEVICE)
+    program = capture(sine(), x)
+    with pytest.raises(ArgumentError, match="and takes no examples"):
+        to_micropython(program, tmp_path / "net.py", x)
+    with pytest.raises(ArgumentError, match="no examples but one for int8"):
+        to_micropython(program, tmp_path / "net.py", x, x, int8=True)
+    assert not (tmp_path / "net.py").exists()
+    assert to_micropython(program, tmp_path / "net.py", x, int8=True).weights
+
+
 def test_a_model_on_autodiff_is_written_as_it_infers(tmp_path):
     model = ModelConfig(10, 8).init(Autodiff(Numpy()))
     made = to_micropython(model, tmp_path / "net.py", digits(1))

@@ -57,7 +57,7 @@ def to_micropython(
 
     model: a module, a function of one tensor, or a `Program`. examples: a tensor that
     it takes; with `int8` its rows also say how large the numbers between the layers
-    get, so some hundred real ones are right. int8: weights and inputs of convolutions
+    get, so some hundred real ones are right; of a Program only then. int8: weights and inputs of convolutions
     and linear layers as whole numbers from −127 to 127, of quantized weights their own
     codes; a quarter of the size, and no floats in the inner loops.
 
@@ -80,8 +80,14 @@ def to_micropython(
     """
     refuse_extension("to_micropython", path, (".py",))
     refuse_compiled("to_micropython", model)
-    given = isinstance(model, Program)
-    program = model if given else capture(model, *examples, batch=batch)
+    if not isinstance(model, Program):
+        program = capture(model, *examples, batch=batch)
+    elif len(examples) > int8:
+        most = "takes no examples" + (" but one for int8" if int8 else "")
+        what = f"a program is captured already, and {most}"
+        raise ArgumentError("to_micropython", what)
+    else:
+        program = model
     if len(program.inputs) != 1 or len(program.outputs) != 1:
         what = "it writes models with one input and one output"
         raise ArgumentError("to_micropython", what)
