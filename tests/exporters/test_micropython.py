@@ -203,6 +203,28 @@ def test_a_layer_may_be_used_for_one_row_and_for_several(tmp_path):
     np.testing.assert_allclose(made.predict(values), np.asarray(run(x)), atol=0.1)
 
 
+def same_as_here(run, rows, folder, **options):
+    """Whether a file gives what burnbook does, in this Python and in MicroPython."""
+    rows = np.float32(rows)
+    x = Tensor.from_numpy(rows, DEVICE)
+    made = to_micropython(run, folder / "net.py", x[:1], **options)
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(run(x)).astype(np.float32)
+    found = [np.concatenate([made.predict(row) for row in rows])]
+    if MACHINE:
+        found.append(in_micropython(folder, "net", rows, 64 << 10))
+    for one in found:
+        np.testing.assert_allclose(one.reshape(wanted.shape), wanted, 2e-6, 1e-7)
+
+
+def test_log_softmax_takes_logits_that_are_far_apart(tmp_path):
+    def run(x):
+        return activation.log_softmax(x, 1)
+
+    rows = [[-1, 2, 3, 200], [0, 0, 0, 0], [-900, 5, 5, 5], [-np.inf, 1, 2, 3]]
+    same_as_here(run, rows, tmp_path)
+
+
 BREAKS = (
     *('a\n    print("PWNED")  #', 'a\r    print("PWNED")  #', "a\u2028print(1)"),
     *('"""\nprint("PWNED")\n"""', "\\", "'\nprint('PWNED')#", "a" * 400, "if", ""),

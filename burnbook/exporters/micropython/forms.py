@@ -167,16 +167,9 @@ def _average(w: Writer, step: Step, size: list[int], windows: list[Any]) -> None
     w.call("average", x, w.result(step.out), given, ranges, scale)
 
 
-@form("softmax")
+@form("softmax", "log_softmax")
 def softmax(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.call("softmax", *_along(w, step, attrs["dim"]))
-
-
-@form("log_softmax")
-def log_softmax(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    x, out, *sizes = _along(w, step, attrs["dim"])
-    w.call("softmax", x, out, *sizes)
-    w.call("each", w.function("log(x)"), out, out)
+    w.call(step.op.name, *_along(w, step, attrs["dim"]))
 
 
 def _along(w: Writer, step: Step, dim: int) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ the file.
 # Annotations would only be read, and kept in memory, by a small machine.
 
 from binascii import a2b_base64
-from math import exp, sqrt, tanh
+from math import exp, log, sqrt, tanh
 
 
 class Rows:
@@ -167,6 +167,22 @@ def softmax(x, out, outer, count, inner):
                 total += value
             for i in range(count):
                 out[at + i * inner] /= total
+
+
+def log_softmax(x, out, outer, count, inner):
+    """Logarithms of numbers that add up to 1 along a dim, however far apart they are."""
+    for a in range(outer):
+        for b in range(inner):
+            at = a * count * inner + b
+            most = x[at]
+            for i in range(1, count):
+                most = max(most, x[at + i * inner])
+            total = 0
+            for i in range(count):
+                total += exp(x[at + i * inner] - most)
+            total = log(total)
+            for i in range(count):
+                out[at + i * inner] = x[at + i * inner] - most - total
 
 
 def layer_norm(x, gamma, beta, out, rows, size, epsilon):
