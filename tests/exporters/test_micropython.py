@@ -225,6 +225,25 @@ def test_log_softmax_takes_logits_that_are_far_apart(tmp_path):
     same_as_here(run, rows, tmp_path)
 
 
+NUMBERS = {
+    "clamp from -inf on": lambda x: x.clamp(-np.inf, 1.0),
+    "clamp up to inf": lambda x: x.clamp(-1.0, np.inf),
+    "times inf": lambda x: x * np.inf,
+    "plus nan": lambda x: x + np.nan,
+    "minus -inf": lambda x: x - -np.inf,
+    "leaky_relu": lambda x: activation.leaky_relu(x, np.float32(0.1)),
+    "elu": lambda x: activation.elu(x, np.float64(0.5)),
+    "softplus": lambda x: activation.softplus(x, np.float64(2.0)),
+    "clamp": lambda x: x.clamp(np.float32(-0.5), np.float64(0.5)),
+    "times a number of NumPy": lambda x: x * np.float32(0.5),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_in_functions_may_be_infinite_or_of_numpy(name, tmp_path):
+    same_as_here(NUMBERS[name], [[-2, -0.25, 0, 0.75, 3]], tmp_path)
+
+
 BREAKS = (
     *('a\n    print("PWNED")  #', 'a\r    print("PWNED")  #', "a\u2028print(1)"),
     *('"""\nprint("PWNED")\n"""', "\\", "'\nprint('PWNED')#", "a" * 400, "if", ""),

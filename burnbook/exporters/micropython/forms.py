@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.exporters.micropython.registry import BINARY, UNARY, NoForm, form
+from burnbook.exporters.micropython.registry import (
+    BINARY,
+    UNARY,
+    NoForm,
+    form,
+    literal,
+)
 from burnbook.exporters.micropython.writer import Writer
 from burnbook.program import Step, Value
 
@@ -23,28 +29,28 @@ def unary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
 
 @form("leaky_relu")
 def leaky_relu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.unary(step, f"x if x > 0 else x * {attrs['negative_slope']!r}")
+    w.unary(step, f"x if x > 0 else x * {literal(attrs['negative_slope'])}")
 
 
 @form("elu")
 def elu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.unary(step, f"x if x > 0 else {attrs['alpha']!r} * (exp(x) - 1)")
+    w.unary(step, f"x if x > 0 else {literal(attrs['alpha'])} * (exp(x) - 1)")
 
 
 @form("softplus")
 def softplus(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    b = attrs["beta"]
-    inner = f"max(x * {b!r}, 0) + log(1 + exp(-abs(x * {b!r})))"
-    w.unary(step, f"({inner}) / {b!r}")
+    b = literal(attrs["beta"])
+    inner = f"max(x * {b}, 0) + log(1 + exp(-abs(x * {b})))"
+    w.unary(step, f"({inner}) / {b}")
 
 
 @form("clamp")
 def clamp(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     text = "x"
     if attrs["min"] is not None:
-        text = f"max({text}, {float(attrs['min'])!r})"
+        text = f"max({text}, {literal(attrs['min'])})"
     if attrs["max"] is not None:
-        text = f"min({text}, {float(attrs['max'])!r})"
+        text = f"min({text}, {literal(attrs['max'])})"
     w.unary(step, text)
 
 
@@ -58,10 +64,10 @@ def binary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     x, y = step.inputs
     text = BINARY[step.op.name]
     if not isinstance(x, Value):
-        bound = re.sub(r"\bx\b", repr(float(x)), text)
+        bound = re.sub(r"\bx\b", literal(x), text)
         w.unary(step, re.sub(r"\by\b", "x", bound), 1)
     elif not isinstance(y, Value):
-        w.unary(step, re.sub(r"\by\b", repr(float(y)), text))
+        w.unary(step, re.sub(r"\by\b", literal(y), text))
     else:
         w.pairs(step, text)
 

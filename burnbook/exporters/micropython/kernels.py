@@ -13,6 +13,9 @@ the file.
 from binascii import a2b_base64
 from math import exp, log, sqrt, tanh
 
+INF = float("inf")
+NAN = float("nan")
+
 
 class Rows:
     """Weights as lines at the end of this file, read one after the other."""
@@ -170,7 +173,7 @@ def softmax(x, out, outer, count, inner):
 
 
 def log_softmax(x, out, outer, count, inner):
-    """Logarithms of numbers that add up to 1 along a dim, however far apart they are."""
+    """The logarithms of softmax, of numbers however far apart."""
     for a in range(outer):
         for b in range(inner):
             at = a * count * inner + b

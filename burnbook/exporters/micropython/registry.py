@@ -1,5 +1,8 @@
 """Which op becomes which call, and the functions of one and of two numbers."""
 
+import math
+from typing import Any
+
 from burnbook.exporters.forms import Forms, NoForm as NoForm
 
 FORMS = Forms()
@@ -37,3 +40,18 @@ BINARY = {
     "powf": "x ** y",
 }
 MATH = ("erf", "exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil")
+
+
+def literal(value: Any) -> str:
+    """A number as a file has it: a plain float, or INF and NAN of kernels.py.
+
+    Example:
+        >>> literal(2), literal(float("-inf")), literal(float("nan"))
+        ('2.0', '-INF', 'NAN')
+    """
+    number = float(value)
+    if math.isnan(number):
+        return "NAN"
+    if math.isinf(number):
+        return "INF" if number > 0 else "-INF"
+    return repr(number)

@@ -19,19 +19,25 @@ from burnbook.core.op import BackwardOp
 from burnbook.exporters.lowering.files import shown
 from burnbook.exporters.lowering.lowering import plain
 from burnbook.exporters.micropython import kernels
-from burnbook.exporters.micropython.registry import FORMS, MATH, UNARY, NoForm
+from burnbook.exporters.micropython.registry import (
+    FORMS,
+    MATH,
+    UNARY,
+    NoForm,
+    literal,
+)
 from burnbook.ops.quantize import CODE_TYPES
 from burnbook.program import Program, Step, Value, mapped, resolved
 
 IN_FILE = 4096  # bytes of weights from which on they are read line by line
-CALLS = {  # which kernels call others
-    "conv": ("add_taps",),
-    "conv_int8": ("add_taps", "finish"),
-    "linear_int8": ("finish",),
-}
 SIZES = {"f": 4, "i": 4, "b": 1}  # bytes of an element
 OWN = {"x", "array", "predict"}  # what a file itself names
 RESERVED = {*dir(builtins), *keyword.kwlist, *vars(kernels), *MATH, *OWN}
+OFFERED = {  # the constants, functions and classes of kernels.py itself
+    name
+    for name, one in vars(kernels).items()
+    if isinstance(one, float) or getattr(one, "__module__", "") == kernels.__name__
+}
 BY_TABLE = {*UNARY, "leaky_relu", "elu", "softplus", "clamp", "power"}
 TAKES_INT8 = {
     *("conv2d", "conv", "linear", "max_pool2d", "max_pool"),
@@ -218,17 +224,24 @@ class Writer:
     def _sources(self) -> list[str]:
         """The functions that are used, in the order of kernels.py."""
         found = []
-        used = set(self.used)
-        calls = " ".join(self.functions.values())
-        if "lstm" in used or "sigmoid(" in calls:
-            used.add("sigmoid")
+        calls = [line.partition("#")[0] for line in self.lines]
+        calls = " ".join([*self.functions.values(), *calls])
+        used = {*self.used, *re.findall(r"\w+", calls)}
         if self.waiting:
             used.add("Rows")
         if any("Held(" in text for text in self.held.values()):
             used.add("Held")
-        used |= {one for name, more in CALLS.items() if name in used for one in more}
-        for name, made in vars(kernels).items():
-            if name in used:
+        known = {n: one for n, one in vars(kernels).items() if n in OFFERED}
+        todo = [*used & OFFERED]
+        while todo:
+            called = getattr(known[todo.pop()], "__code__", None)
+            more = OFFERED.intersection(called.co_names if called else ()) - used
+            used |= more
+            todo += more
+        for name, made in known.items():
+            if name in used and isinstance(made, float):
+                found.append(f'{name} = float("{made}")')
+            elif name in used:
                 source = inspect.getsource(made).rstrip()
                 source = source.replace(
                     "  # noqa: SIM115 - closed after the last row", ""
@@ -354,7 +367,7 @@ class Writer:
 
     def _by_table(self, step: Step, given: View, text: str) -> None:
         scope = {name: getattr(math, name) for name in MATH}
-        function = eval(f"lambda x: {text}", {**scope, "sigmoid": kernels.sigmoid})
+        function = eval(f"lambda x: {text}", {**scope, **vars(kernels)})
         scale = self.scale(step.out)
         table = [_nearest(function(n * given.scale) / scale) for n in range(-127, 128)]
         name = self._held(np.array(table, np.int8), f"{step.op.name}_table", "b")
@@ -562,7 +575,7 @@ def _text(given: Any) -> str:
     if isinstance(given, tuple):
         inner = ", ".join(map(_text, given))
         return f"({inner},)" if len(given) == 1 else f"({inner})"
-    return repr(given)
+    return literal(given) if isinstance(given, float) else repr(given)
 
 
 def _short(number: float) -> float:
@@ -571,7 +584,8 @@ def _short(number: float) -> float:
 
 
 def _nearest(value: float) -> int:
-    return int(min(max(value, -127), 127) + 127.5) - 127
+    """The nearest whole number of 8 bits; they have no NaN, so it is 0."""
+    return 0 if value != value else int(min(max(value, -127), 127) + 127.5) - 127
 
 
 def _repeats(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int]:
