@@ -19,7 +19,7 @@ from burnbook.examples.guide.model import ModelConfig
 from burnbook.exporters import to_micropython
 from burnbook.module import Module, Param, Quantizer
 from burnbook.program import capture
-from burnbook.tensor import Tensor, activation
+from burnbook.tensor import Int, Tensor, activation
 from burnbook.tensor.quantization import MinMaxCalibration, QuantizationScheme
 from tests.nn.test_every import name_of
 from tests.program.test_every import BATCHED, captured
@@ -242,6 +242,86 @@ NUMBERS = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_in_functions_may_be_infinite_or_of_numpy(name, tmp_path):
     same_as_here(NUMBERS[name], [[-2, -0.25, 0, 0.75, 3]], tmp_path)
+
+
+EDGES = [0.0, -0.0, 1, -1, 0.5, -1.5, 3, 90, 2000, -2000, 3e38, np.inf, -np.inf, np.nan]
+HALVES = Tensor.from_data([[0.5, 0.0, -0.0, 1.5, -2.0, np.inf, np.nan]], DEVICE)
+FUNCTIONS = {
+    "by zero": lambda x: x / 0.0,
+    "by minus zero": lambda x: x / -0.0,
+    "by itself": lambda x: x / x,
+    "by weights": lambda x: x.reshape([-1, 1]).div(HALVES),
+    "two by it": lambda x: 2.0 / x,
+    "one by it": lambda x: x.recip(),
+    "log": lambda x: x.log(),
+    "exp": lambda x: x.exp(),
+    "sqrt": lambda x: x.sqrt(),
+    "sin": lambda x: x.clamp(-9.0, np.inf).sin(),
+    "floor": lambda x: x.floor(),
+    "ceil": lambda x: x.ceil(),
+    "to 1.5": lambda x: x.powf_scalar(1.5),
+    "to -1": lambda x: x.powf_scalar(-1.0),
+    "to -2.5": lambda x: x.powf_scalar(-2.5),
+    "to 3": lambda x: x.powf_scalar(3.0),
+    "to 12": lambda x: x.powf_scalar(12.0),
+    "to itself": lambda x: x.powf(x),
+    "to weights": lambda x: x.reshape([-1, 1]).powf(HALVES),
+    "relu": lambda x: x.relu(),
+    "leaky_relu": lambda x: activation.leaky_relu(x, 0.1),
+    "elu": lambda x: activation.elu(x, 0.5),
+    "gelu": activation.gelu,
+    "silu": activation.silu,
+    "sigmoid": activation.sigmoid,
+    "tanh": lambda x: x.tanh(),
+    "softplus": lambda x: activation.softplus(x, 1.0),
+    "log_sigmoid": activation.log_sigmoid,
+    "mish": activation.mish,
+    "clamp": lambda x: x.clamp(-1.0, 1.0),
+    "square": lambda x: x.square(),
+    "neg": lambda x: -x,
+    "abs": lambda x: x.abs(),
+    "erf": lambda x: x.erf(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_infinities_and_nan_come_out_as_they_do_here(name, tmp_path):
+    run = FUNCTIONS[name]
+    same_as_here(lambda x: run(x).reshape([1, -1]), [EDGES], tmp_path, batch=None)
+
+
+def test_tables_of_whole_numbers_cross_where_a_function_is_not_defined(tmp_path):
+    first, second = (nn.LinearConfig(8, 8).init(DEVICE) for _ in range(2))
+
+    def run(x):
+        return second.forward(first.forward(x).exp().log())
+
+    values = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
+    x = Tensor.from_numpy(values, DEVICE)
+    made = to_micropython(run, tmp_path / "net.py", x, int8=True)
+    assert "log_table" in made.path.read_text().lower()
+    found = np.concatenate([made.predict(row) for row in values])
+    np.testing.assert_allclose(found, np.asarray(run(x)), atol=0.3)
+
+
+def test_helpers_stand_only_in_files_that_call_them(tmp_path):
+    text = to_micropython(
+        lambda x: (x / 2.0).relu() * 3.0, tmp_path / "net.py", Tensor.ones([1, 2])
+    ).path.read_text()
+    for name in ("divide", "defined", "power", "INF", "NAN", "copysign"):
+        assert name not in text
+    text = to_micropython(
+        lambda x: x / x, tmp_path / "net.py", Tensor.ones([1, 2])
+    ).path.read_text()
+    assert "def divide(" in text
+    assert 'INF = float("inf")' in text
+    assert "NAN" not in text
+
+
+def test_whole_numbers_are_divided_toward_zero(tmp_path):
+    x = Tensor.from_data([[-7, 7, 8, -1]], DEVICE, Int)
+    made = to_micropython(lambda x: x / 2, tmp_path / "net.py", x)
+    assert made.predict([-7, 7, 8, -1]).tolist() == [[-3, 3, 4, 0]]
 
 
 BREAKS = (

@@ -13,6 +13,7 @@ import numpy as np
 
 from burnbook.exporters.micropython.registry import (
     BINARY,
+    NEVER_ZERO,
     UNARY,
     NoForm,
     form,
@@ -29,12 +30,12 @@ def unary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
 
 @form("leaky_relu")
 def leaky_relu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.unary(step, f"x if x > 0 else x * {literal(attrs['negative_slope'])}")
+    w.unary(step, f"x * {literal(attrs['negative_slope'])} if x < 0 else x")
 
 
 @form("elu")
 def elu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.unary(step, f"x if x > 0 else {literal(attrs['alpha'])} * (exp(x) - 1)")
+    w.unary(step, f"{literal(attrs['alpha'])} * (exp(x) - 1) if x <= 0 else x")
 
 
 @form("softplus")
@@ -56,13 +57,20 @@ def clamp(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
 
 @form("power")
 def power(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.unary(step, f"x ** {int(attrs['exponent'])}")
+    exponent = int(attrs["exponent"])
+    fits = exponent <= 8  # floats of 32 bits to that power are floats of 64 bits
+    w.unary(step, f"x ** {exponent}" if fits else f"power(x, {exponent})")
 
 
 @form(*BINARY)
 def binary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     x, y = step.inputs
-    text = BINARY[step.op.name]
+    name = step.op.name
+    text = BINARY[name]
+    if name in NEVER_ZERO and not w.may_be_zero(y):
+        text = NEVER_ZERO[name]
+    if name == "div" and step.out.dtype.kind != "f":
+        text = "int(x / y)"  # toward zero; by zero it is an error in burnbook too
     if not isinstance(x, Value):
         bound = re.sub(r"\bx\b", literal(x), text)
         w.unary(step, re.sub(r"\by\b", "x", bound), 1)

@@ -11,7 +11,7 @@ the file.
 # Annotations would only be read, and kept in memory, by a small machine.
 
 from binascii import a2b_base64
-from math import exp, log, sqrt, tanh
+from math import copysign, exp, log, sqrt, tanh
 
 INF = float("inf")
 NAN = float("nan")
@@ -233,6 +233,30 @@ def sigmoid(x):
         grown = exp(x)
         return grown / (1 + grown)
     return 1 / (1 + exp(-x))
+
+
+def defined(function, x, other):
+    """A function of x, or another number where Python has an error instead."""
+    try:
+        return function(x)
+    except (OverflowError, ValueError):
+        return other
+
+
+def divide(x, y):
+    """x / y, by zero too: an infinity, or NaN of zero."""
+    return x / y if y else x * copysign(INF, y)
+
+
+def power(x, y):
+    """x to the power of y: infinity or NaN where Python has an error instead."""
+    if y != y or (-INF < x < 0 and 0 < y % 1 < 1):
+        return NAN if x != 1 else 1.0
+    try:
+        found = abs(x) ** y
+    except (OverflowError, ZeroDivisionError):
+        found = INF
+    return copysign(found, x) if y % 2 == 1 else found
 
 
 def lstm(x, weight, recurrent, bias, out, steps, inputs, size, state):

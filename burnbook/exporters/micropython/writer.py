@@ -213,7 +213,7 @@ class Writer:
 
     def _imports(self) -> list[str]:
         text = "\n".join([*self._sources(), *self.functions.values()])
-        names = [n for n in MATH if re.search(rf"\b{n}\(", text)]
+        names = [n for n in MATH if re.search(rf"\b{n}[(,]", text)]
         found = ["from array import array"]
         if self.weights:
             found.append("from binascii import a2b_base64")
@@ -276,6 +276,12 @@ class Writer:
         if not isinstance(value, Value) or value not in self.numbers:
             raise NoForm("one of its weights is computed")
         return self.numbers[value].astype(np.float32)
+
+    def may_be_zero(self, value: Any) -> bool:
+        """Whether a number is zero, or one of a value's may be."""
+        if isinstance(value, Value):
+            return value not in self.numbers or not self.numbers[value].all()
+        return not value
 
     def call(self, function: str, *given: Any) -> None:
         """Add a call of a kernel."""
@@ -457,7 +463,7 @@ class Writer:
         self.free.append(sums)
         self.views[out] = {view.buffer.code if view.buffer else "f": view}
         if follower is not None and bound is None:
-            relu = self.function("x if x > 0 else 0.0")
+            relu = self.function(UNARY["relu"])
             self.call("each", relu, view.name, view.name)
         if follower is not None:
             self.left[step.out] = 0
