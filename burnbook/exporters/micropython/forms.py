@@ -67,6 +67,8 @@ def binary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     x, y = step.inputs
     name = step.op.name
     text = BINARY[name]
+    if step.out.dtype.kind == "b":  # numbers are compared as 32 bits hold them
+        x, y = (one if isinstance(one, Value) else np.float32(one) for one in (x, y))
     if name in NEVER_ZERO and not w.may_be_zero(y):
         text = NEVER_ZERO[name]
     if name == "div" and step.out.dtype.kind != "f":
@@ -78,6 +80,23 @@ def binary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
         w.unary(step, re.sub(r"\by\b", literal(y), text))
     else:
         w.pairs(step, text)
+
+
+@form("mask_fill")
+def mask_fill(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    w.pairs(step, f"{literal(attrs['value'])} if y else x")
+
+
+@form("cast", "recast")
+def cast(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    """Files have floats alone: whole numbers are cut, and what is not zero is true."""
+    before, after = step.inputs[0].dtype.kind, step.out.dtype.kind
+    if after == "b" != before:
+        w.unary(step, UNARY["to_bool"])
+    elif before == "f" != after:
+        w.unary(step, UNARY["trunc"])
+    else:
+        w.same(step)
 
 
 @form("reshape")

@@ -259,6 +259,14 @@ def power(x, y):
     return copysign(found, x) if y % 2 == 1 else found
 
 
+def log1p(x):
+    """The logarithm of 1 + x, exact near zero, which some machines do not have."""
+    near = 1 + x
+    if not 0 < near < INF:
+        return near if near > 0 else NAN if near else -INF
+    return x if near == 1 else log(near) * (x / (near - 1))
+
+
 def lstm(x, weight, recurrent, bias, out, steps, inputs, size, state):
     """The states of every step, then the last memory; the gates are i f o n."""
     gates, memory = state

@@ -29,6 +29,25 @@ UNARY = {
     "floor": "floor(x) if abs(x) < 1e9 else x",
     "ceil": "ceil(x) if abs(x) < 1e9 else x",
     "log_sigmoid": "min(x, 0) - log(1 + exp(-abs(x)))",
+    "half_power": "power(x, 0.5)",
+    "log1p": "log1p(x)",
+    "round": "round(x) if abs(x) < 1e9 else x",
+    "trunc": "trunc(x) if abs(x) < 1e9 else x",
+    "sign": "(x > 0) - (x < 0)",
+    "tan": "defined(tan, x, NAN)",
+    "asin": "defined(asin, x, NAN)",
+    "acos": "defined(acos, x, NAN)",
+    "atan": "atan(x)",
+    "sinh": "defined(sinh, x, x * INF)",
+    "cosh": "defined(cosh, x, INF)",
+    "asinh": "asinh(x)",
+    "acosh": "defined(acosh, x, NAN)",
+    "atanh": "defined(atanh, x, x * INF if abs(x) == 1 else NAN)",
+    "is_nan": "x != x",
+    "is_inf": "abs(x) == INF",
+    "is_finite": "abs(x) < INF",
+    "bool_not": "not x",
+    "to_bool": "x != 0",
     "mish": "x * tanh(max(x, 0) + log(1 + exp(-abs(x))))",
 }
 BINARY = {
@@ -39,11 +58,25 @@ BINARY = {
     "max_pair": "max(x, y)",
     "min_pair": "min(x, y)",
     "powf": "power(x, y)",
+    "remainder": "x % y if y else NAN",
+    "fmod": "fmod(x, y) if y and abs(x) < INF else NAN",
+    "atan2": "atan2(x, y)",
+    "equal": "x == y",
+    "not_equal": "x != y",
+    "greater": "x > y",
+    "greater_equal": "x >= y",
+    "lower": "x < y",
+    "lower_equal": "x <= y",
+    "bool_and": "x and y",
+    "bool_or": "x or y",
+    "bool_xor": "x != y",
 }
-NEVER_ZERO = {"div": "x / y"}  # where y is a number, or weights, without zeros
+# Where y is a number, or weights, without zeros.
+NEVER_ZERO = {"div": "x / y", "remainder": "x % y"}
 MATH = (
-    "copysign",
-    *("erf", "exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil"),
+    *("copysign", "erf", "exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "sinh"),
+    *("cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "fmod"),
+    *("floor", "ceil", "trunc"),
 )
 
 
