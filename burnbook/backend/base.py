@@ -288,3 +288,10 @@ class ArraySpace:
         found = getattr(self.module, name)
         setattr(self, name, found)
         return found
+
+
+def plain_backend(device: Backend) -> Backend:
+    """The backend below all decorators."""
+    while device.inner is not device:
+        device = device.inner
+    return device

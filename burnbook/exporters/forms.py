@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, printable
-from burnbook.program import Program
+from burnbook.program import Program, capture
+from burnbook.program.capture import Batch
 from burnbook.program.compiler import CompiledProgram
 from burnbook.program.trees import ARGUMENTS, Place
 
@@ -38,6 +41,39 @@ def refuse_compiled(where: str, model: object) -> None:
         raise ArgumentError(where, what, [("given", repr(model))], cure)
 
 
+def program_of(
+    where: str, model: Any, examples: tuple[Any, ...], batch: Batch = 0
+) -> Program:
+    """The program that is written: a model's, captured, or a program as it came.
+
+    where: who asks, for errors.
+    """
+    refuse_compiled(where, model)
+    if not isinstance(model, Program):
+        return capture(model, *examples, batch=batch)
+    if examples:
+        what = "a program is captured already, and takes no examples"
+        raise ArgumentError(where, what)
+    return model
+
+
+def refuse_without_form(
+    where: str, problems: Sequence[tuple[str, str, str]], target: str = ""
+) -> None:
+    """Raise for all operations that cannot be written, if there are any.
+
+    problems: of each its op, where it stands, and why. target: what has no form for
+    them, as " in ONNX".
+    """
+    if not problems:
+        return
+    facts = [(op, f"{at}: {why}" if at else why) for op, at, why in problems]
+    have = "operation has" if len(facts) == 1 else "operations have"
+    what = f"{len(facts)} {have} no form{target}"
+    cure = "model.valid()" if any("training" in p[2] for p in problems) else None
+    raise ArgumentError(where, what, facts, cure)
+
+
 def refuse_extension(where: str, path: PathLike, wanted: Sequence[str]) -> None:
     """Raise where a path is named like a file of another format."""
     path = Path(path)
@@ -45,6 +81,14 @@ def refuse_extension(where: str, path: PathLike, wanted: Sequence[str]) -> None:
         ends = " or ".join(wanted)
         what = f"{printable(path)} is not named like what it writes: {ends}"
         raise ArgumentError(where, what, cure=f'"{path.stem}{wanted[0]}"')
+
+
+def input_names(where: str, program: Program, given: Sequence[str] = ()) -> list[str]:
+    """A name for each input of a program: the given ones, each once, else their own."""
+    own = [value.name for value in program.inputs]
+    names = _given_names(where, "input", given, own) or own
+    refuse_twice(where, "input", names)
+    return names
 
 
 def output_names(where: str, program: Program, given: Sequence[str] = ()) -> list[str]:
@@ -60,20 +104,57 @@ def output_names(where: str, program: Program, given: Sequence[str] = ()) -> lis
         >>> output_names("", capture(lambda x: {"size": x.abs(), "2x": x * 2.0}, x))
         ['size', 'mul']
     """
-    values = program.outputs
-    if isinstance(given, str) or len(given) not in (0, len(values)):
-        count = "1 name" if isinstance(given, str) else f"{len(given)} names"
-        what = f"{count} came, and there are {len(values)} outputs"
-        facts = [("outputs", ", ".join(output_names(where, program)))]
-        raise ArgumentError(where, what, facts, "output_names=[…], one for each output")
-    wished = [value.name for value in values]
+    wished = [value.name for value in program.outputs]
     for path, leaf in ARGUMENTS.leaves(getattr(program.gives, "tree", None)):
         if isinstance(leaf, Place) and path and path[0].isidentifier():
             wished[leaf.at] = ".".join(path)
+    own = _numbered(wished)
+    return _numbered(_given_names(where, "output", given, own) or own)
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """The same names, with a number where one came before."""
     found: list[str] = []
-    for first in given or wished:
+    for first in names:
         name, count = first, 2
         while name in found:
             name, count = f"{first}_{count}", count + 1
         found.append(name)
     return found
+
+
+def _given_names(
+    where: str, kind: str, given: Sequence[str], own: list[str]
+) -> list[str]:
+    """The given names, where they are texts and one for each; or none."""
+    names, facts = [*given], [(f"{kind}s", ", ".join(own))]
+    if isinstance(given, str):
+        what = f"{kind}_names is a text, not a list of texts"
+        raise ArgumentError(where, what, facts, f"{kind}_names=[{given!r}]")
+    what = ""
+    if wrong := [name for name in names if not isinstance(name, str) or not name]:
+        what = f"{wrong[0]!r} is no name of an {kind}"
+    elif names and len(names) != len(own):
+        came = "1 name" if len(names) == 1 else f"{len(names)} names"
+        what = f"{came} came, and there are {len(own)} {kind}s"
+    if what:
+        cure = f"{kind}_names=[…], one for each {kind}"
+        raise ArgumentError(where, what, facts, cure)
+    return names
+
+
+def refuse_twice(where: str, kind: str, names: Sequence[str]) -> None:
+    """Raise where a name is given to two inputs or to two outputs."""
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        what = f"{twice[0]!r} is given to two {kind}s"
+        raise ArgumentError(where, what, cure=f"{kind}_names=[…], each another")
+
+
+def later(queries: int, keys: int) -> np.ndarray:
+    """Which keys come after a query, where both sequences end at the same time. [q, k]
+
+    Example:
+        >>> later(2, 3).tolist()
+        [[False, False, True], [False, False, False]]
+    """
+    return np.arange(keys) > np.arange(keys - queries, keys)[:, None]

@@ -5,12 +5,13 @@ import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import copysign
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from burnbook.backend.base import Backend
+from burnbook.backend.base import Backend, plain_backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ArgumentError, BurnbookError, GraphError, KindError
@@ -18,7 +19,7 @@ from burnbook.core.formulas import Formula
 from burnbook.core.tree import Path
 from burnbook.module import Module
 from burnbook.program.program import Program
-from burnbook.program.recording import Recorded, Recording, plain_backend
+from burnbook.program.recording import Recorded, Recording
 from burnbook.program.sizes import Dim
 from burnbook.program.trees import (
     ARGUMENTS,
@@ -79,7 +80,8 @@ def capture(
     So it runs with three batch sizes, and the one of the examples. Numbers that differ
     become a·n + b, by the first two, and the others must agree. What happens for sizes
     beyond the tried ones (`if x.dims()[0] > 100`) nobody sees: `program.check` compares
-    a batch of such a size.
+    a batch of such a size. What an operation would refuse when it looks at elements, a
+    program computes: `.int()` of NaN gives some number.
     """
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)
@@ -562,11 +564,13 @@ def _are_equal(a: Any, b: Any) -> bool:
     """Whether a program that was made for the one value is right for the other."""
     if a is b:
         return True
-    if isinstance(a, bool) is not isinstance(b, bool):
-        return False
     if _is_array(a) or _is_array(b):
         same = _is_array(a) and _is_array(b) and a.dtype == b.dtype
         return same and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    if isinstance(a, bool) is not isinstance(b, bool):
+        return False
+    if isinstance(a, float) and isinstance(b, float) and a == b and not a:
+        return copysign(1, a) == copysign(1, b)
     try:
         return bool(a == b) or bool(a != a and b != b)
     except (TypeError, ValueError):

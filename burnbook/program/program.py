@@ -8,15 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnbook.backend.base import Backend
+from burnbook.backend.base import Backend, plain_backend
 from burnbook.core.dtypes import kind_of, unpickled
 from burnbook.core.errors import ArgumentError, RecordError, ShapeError
 from burnbook.core.formulas import Formula
 from burnbook.module import Module
 from burnbook.program.compiler.compiled_program import CompiledProgram
 from burnbook.program.compiler.fusion import FusionRule
-from burnbook.program.compiler.passes import Source
-from burnbook.program.recording import plain_backend
+from burnbook.program.compiler.passes import Source, keys_for
 from burnbook.program.simplify import flops_of, simplified
 from burnbook.program.sizes import Dim, at, mapped, size_text
 from burnbook.program.trees import ARGUMENTS, arrays_of_record, held_arrays, taken
@@ -143,7 +142,7 @@ class Program:
         n = self.batch_size(*[np.shape(v) for v in inputs])
         held: dict[Value, Any] = dict(self._constants_on(backend))
         held.update(zip(self.inputs, inputs, strict=True))
-        given = iter(()) if keys is None else iter(keys)
+        given = iter(()) if keys is None else iter(keys_for(self.name, self.keys, keys))
         for value in self.keys:
             held[value] = backend.next_key() if keys is None else next(given)
         given_numbers = self._numbers(numbers)
@@ -247,10 +246,7 @@ class Program:
         found = moved.get(backend)
         if found is None:
             home = self.backend
-            lowest = backend
-            while lowest.ad_enabled or lowest.inner is not lowest:
-                lowest = lowest.inner
-            if lowest is home:
+            if plain_backend(backend) is home:
                 found = dict(self.constants)
             else:
                 found = {}

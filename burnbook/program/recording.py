@@ -24,7 +24,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from burnbook import ops
 from burnbook.backend.autodiff import Autodiff
-from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values
+from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values, plain_backend
 from burnbook.backend.fusion import Fusion
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import Fact, GraphError
@@ -249,12 +249,14 @@ class Recording:
     def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Any:
         """Run an op on the backend, and write it down."""
         run = self._plain["run"]
-        if self.is_over:
-            raise _used_afterwards()
         if self._inside or threading.get_ident() != self._owner:
             return run(op, values, attrs)
+        if self.is_over:
+            raise _used_afterwards()
         given: tuple[Any, ...] = mapped(tuple(values), self._as_recorded)
-        named: dict[str, Any] = mapped(dict(attrs), self._as_in_attrs)
+        named = dict(
+            attrs
+        )  # arrays in attributes stay as they are: they are no tensors
         found: list[Recorded] = []
 
         def bare(leaf: Any) -> Any:
@@ -379,10 +381,6 @@ class Recording:
             return leaf
         return leaf if type(leaf) is Recorded else self.constant(leaf, user_line())
 
-    def _as_in_attrs(self, leaf: Any) -> Any:
-        """Arrays in attributes stay as they are: they are no tensors."""
-        return leaf
-
     def _from_numpy(self, array: np.ndarray) -> Any:
         plain = self._plain["from_numpy"]
         if self._inside or threading.get_ident() != self._owner:
@@ -452,13 +450,6 @@ def devices_above(backend: Backend, kind: type[D]) -> Iterator[D]:
     for device in list(Interned._made.values()):  # pyright: ignore[reportPrivateUsage] - all that there are
         if isinstance(device, kind) and plain_backend(device) is backend:
             yield device
-
-
-def plain_backend(device: Backend) -> Backend:
-    """The backend below all decorators."""
-    while device.inner is not device:
-        device = device.inner
-    return device
 
 
 class _Never(dict[Any, float]):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.base import Backend
+from burnbook.backend.base import Backend, plain_backend
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.core.dtypes import dtype_name, kind_of, unpickled
 from burnbook.core.errors import ArgumentError, ConfigError, GraphError, RecordError
@@ -27,7 +27,7 @@ from burnbook.optim.adaptor import (
 )
 from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
 from burnbook.program.program import Program
-from burnbook.program.recording import Recording, identity, plain_backend
+from burnbook.program.recording import Recording, identity
 from burnbook.program.sizes import size_text
 from burnbook.program.trees import ARGUMENTS, held_arrays, lowest
 from burnbook.program.values import Value

@@ -55,6 +55,18 @@ def _value(name: str, kind: str, dtype: str, shape: Shape) -> Value:
     return Value(name, kind, np.dtype(dtype), shape)
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two numbers are the same: of one type, and zeros of one sign.
+
+    Example:
+        >>> is_same(2, 2), is_same(2, 2.0), is_same(0.0, -0.0)
+        (True, False, False)
+    """
+    if type(one) is not type(other) or one != other:
+        return False
+    return bool(one) or repr(one) == repr(other)
+
+
 CELL = re.compile(r"^<ipython-input-|ipykernel_\d+[/\\]\d+\.py$")
 
 

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import sys
 import threading
 import weakref
 
@@ -21,9 +22,14 @@ from burnbook.backend import (
     Tracing,
 )
 from burnbook.backend.fusion import Deferred, fusion as decorator, stream as streams
-from burnbook.core.errors import BackendError, DivisionError, ShapeError
+from burnbook.core.errors import (
+    ArgumentError,
+    BackendError,
+    DivisionError,
+    ShapeError,
+)
 from burnbook.core.op import OPS, op
-from burnbook.optim import AdamConfig, GradientsParams
+from burnbook.optim import AdamConfig, GradientsParams, SgdConfig
 from burnbook.program import capture, capture_training
 from burnbook.program.compiler import RULES, chains, fusion, streams as plans
 from burnbook.tensor import Int, Tensor
@@ -328,6 +334,97 @@ def test_a_rule_of_ones_own_holds_in_streams(rules, fused):
     found = again(lambda: (x * x + x).matmul(x).sum().into_scalar(), 3)
     assert found == [54.0] * 3
     assert calls
+
+
+def test_a_rule_that_gives_another_shape_is_told(rules, fused):
+    @fusion("exp log")
+    def first_row(xp, x):
+        return x[:1]
+
+    def run():
+        return np.asarray((Tensor.ones([3, 2], fused) * 2.0).exp().log())
+
+    with pytest.raises(ArgumentError, match="the rule first_row gives another shape"):
+        again(run, 3)
+
+
+def test_zero_below_zero_is_another_number():
+    device = fresh(Numpy())
+    x, w = Tensor.ones([2, 3], device), Tensor.ones([3, 2], device)
+    for number in (0.0, 0.0, 0.0, 0.0, 0.0, -0.0, 0.0):
+        found = np.asarray(x.matmul(w) / number)
+        np.testing.assert_array_equal(
+            found, np.copysign(np.inf, np.full((2, 2), number))
+        )
+
+
+@pytest.fixture
+def loud(monkeypatch):
+    """An error in a plan, which one after the other does not have, is an error here."""
+    plain = streams.Segment._one_by_one
+
+    def one_by_one(segment, held):
+        wrong = sys.exc_info()[1]
+        found, error = plain(segment, held)
+        assert wrong is None or error is not None, f"a plan failed: {wrong!r}"
+        return found, error
+
+    monkeypatch.setattr(streams.Segment, "_one_by_one", one_by_one)
+    bind = plans.StreamPlan._bind
+
+    def bound(plan, *given):
+        bind(plan, *given)
+        assert plan._bound is not None, "a plan could not be bound"
+
+    monkeypatch.setattr(plans.StreamPlan, "_bind", bound)
+
+
+CONV = nn.Conv2dConfig([1, 4], [3, 3])
+TRAINED = {
+    "linear": ([nn.LinearConfig(6, 3)], (6,)),
+    "dropout": ([nn.LinearConfig(6, 32), nn.DropoutConfig(0.3)], (6,)),
+    "max pool": (
+        [nn.Conv2dConfig([1, 4], [3, 3]), nn.MaxPool2dConfig([2, 2])],
+        (1, 8, 8),
+    ),
+    "average": (
+        [nn.Conv2dConfig([1, 4], [3, 3]), nn.AvgPool2dConfig([2, 2])],
+        (1, 8, 8),
+    ),
+}
+
+
+@pytest.mark.usefixtures("loud")
+@pytest.mark.parametrize("config", [SgdConfig(), AdamConfig()], ids=["sgd", "adam"])
+@pytest.mark.parametrize("name", TRAINED)
+def test_no_plan_of_a_training_fails_unseen(name, config):
+    configs, shape = TRAINED[name]
+    results = []
+    for device in (Autodiff(fresh(Numpy())), Autodiff(Numpy())):
+        burnbook.seed(5)
+        made = [_made(one, device) for one in configs]
+        optim = config.init()
+        model, *rest = made
+        rng = np.random.default_rng(0)
+        losses = []
+        for _ in range(12):
+            given = rng.standard_normal((4, *shape)).astype(np.float32)
+            out = model.forward(Tensor.from_numpy(given, device))
+            for layer in rest:
+                out = layer.forward(out)
+            loss = out.relu().square().mean()
+            grads = GradientsParams.from_grads(loss.backward(), model)
+            model = optim.step(0.05, model, grads)
+            losses.append(loss.into_scalar())
+        results.append(losses)
+    np.testing.assert_allclose(*results, 1e-4)
+
+
+def _made(config, device):
+    try:
+        return config.init(device)
+    except TypeError:  # what has no parameters
+        return config.init()
 
 
 def test_the_plan_can_be_read(fused):

@@ -270,14 +270,19 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def browser(server):
-    """A headless Chromium."""
-    from playwright.sync_api import sync_playwright
+def tools():
+    """Playwright, which is there once in a process."""
+    api = pytest.importorskip("playwright.sync_api", reason="no playwright here")
+    with api.sync_playwright() as tools:
+        yield tools
 
-    with sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
+
+@pytest.fixture(scope="session")
+def browser(server, tools):
+    """A headless Chromium."""
+    browser = tools.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture

@@ -38,9 +38,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(tools, tmp_path_factory):
     """A page of a folder, in a browser with WebGPU; and the folder."""
-    api = pytest.importorskip("playwright.sync_api")
     if not Path(CHROMIUM).exists():
         pytest.skip("no chromium on this machine")
     folder = tmp_path_factory.mktemp("page")
@@ -48,12 +47,11 @@ def page(tmp_path_factory):
     handler = functools.partial(Quiet, directory=str(folder))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with api.sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page()
-        page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
-        yield page, folder
-        browser.close()
+    browser = tools.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    page = browser.new_page()
+    page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
+    yield page, folder
+    browser.close()
     server.shutdown()
     server.server_close()
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,9 +17,9 @@ from burnbook.core.errors import ArgumentError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.exporters import to_micropython
-from burnbook.module import Module, Quantizer
+from burnbook.module import Module, Param, Quantizer
 from burnbook.program import capture
-from burnbook.tensor import Tensor, activation
+from burnbook.tensor import Int, Tensor, activation
 from burnbook.tensor.quantization import MinMaxCalibration, QuantizationScheme
 from tests.nn.test_every import name_of
 from tests.program.test_every import BATCHED, captured
@@ -174,6 +175,273 @@ def test_names_of_a_model_never_become_code(tmp_path):
     np.testing.assert_allclose(made.predict([1, 1]), forward(net, x), 1e-5)
 
 
+def test_parameters_called_as_the_memory_keep_their_numbers(tmp_path):
+    class Net(Module):
+        memory: list[Param]
+
+        def forward(self, x):
+            for one in self.memory:
+                x = x.exp() * one.val()
+            return x
+
+    rows = [Tensor.from_data([[0.5 * i, 0.2]], DEVICE) for i in range(4)]
+    net, x = Net([Param.from_tensor(row) for row in rows]), Tensor.ones([1, 2], DEVICE)
+    made = to_micropython(net, tmp_path / "net.py", x)
+    np.testing.assert_allclose(made.predict([1, 1]), forward(net, x), 1e-5)
+
+
+def test_a_layer_may_be_used_for_one_row_and_for_several(tmp_path):
+    with use_stream(Stream(4)):
+        layer = nn.LinearConfig(64, 64).init(DEVICE)
+
+    def run(x):
+        return layer.forward(layer.forward(x).expand([2, 64])).reshape([1, 128])
+
+    values = np.random.default_rng(0).standard_normal((1, 64)).astype(np.float32)
+    x = Tensor.from_numpy(values, DEVICE)
+    made = to_micropython(run, tmp_path / "net.py", x, int8=True, batch=None)
+    assert "Rows(__file__" in made.path.read_text(), "weights in the file"
+    np.testing.assert_allclose(made.predict(values), np.asarray(run(x)), atol=0.1)
+
+
+def same_as_here(run, rows, folder, **options):
+    """Whether a file gives what burnbook does, in this Python and in MicroPython."""
+    rows = np.float32(rows)
+    x = Tensor.from_numpy(rows, DEVICE)
+    made = to_micropython(run, folder / "net.py", x[:1], **options)
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(run(x)).astype(np.float32)
+    found = [np.concatenate([made.predict(row) for row in rows])]
+    if MACHINE:
+        found.append(in_micropython(folder, "net", rows, 64 << 10))
+    for one in found:
+        np.testing.assert_allclose(one.reshape(wanted.shape), wanted, 2e-6, 1e-7)
+
+
+def test_log_softmax_takes_logits_that_are_far_apart(tmp_path):
+    def run(x):
+        return activation.log_softmax(x, 1)
+
+    rows = [[-1, 2, 3, 200], [0, 0, 0, 0], [-900, 5, 5, 5], [-np.inf, 1, 2, 3]]
+    same_as_here(run, rows, tmp_path)
+
+
+NUMBERS = {
+    "clamp from -inf on": lambda x: x.clamp(-np.inf, 1.0),
+    "clamp up to inf": lambda x: x.clamp(-1.0, np.inf),
+    "times inf": lambda x: x * np.inf,
+    "plus nan": lambda x: x + np.nan,
+    "minus -inf": lambda x: x - -np.inf,
+    "leaky_relu": lambda x: activation.leaky_relu(x, np.float32(0.1)),
+    "elu": lambda x: activation.elu(x, np.float64(0.5)),
+    "softplus": lambda x: activation.softplus(x, np.float64(2.0)),
+    "clamp": lambda x: x.clamp(np.float32(-0.5), np.float64(0.5)),
+    "times a number of NumPy": lambda x: x * np.float32(0.5),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_in_functions_may_be_infinite_or_of_numpy(name, tmp_path):
+    same_as_here(NUMBERS[name], [[-2, -0.25, 0, 0.75, 3]], tmp_path)
+
+
+EDGES = [0.0, -0.0, 1, -1, 0.5, -1.5, 3, 90, 2000, -2000, 3e38, np.inf, -np.inf, np.nan]
+HALVES = Tensor.from_data([[0.5, 0.0, -0.0, 1.5, -2.0, np.inf, np.nan]], DEVICE)
+FUNCTIONS = {
+    "by zero": lambda x: x / 0.0,
+    "by minus zero": lambda x: x / -0.0,
+    "by itself": lambda x: x / x,
+    "by weights": lambda x: x.reshape([-1, 1]).div(HALVES),
+    "two by it": lambda x: 2.0 / x,
+    "one by it": lambda x: x.recip(),
+    "log": lambda x: x.log(),
+    "exp": lambda x: x.exp(),
+    "sqrt": lambda x: x.sqrt(),
+    "sin": lambda x: x.clamp(-9.0, np.inf).sin(),
+    "floor": lambda x: x.floor(),
+    "ceil": lambda x: x.ceil(),
+    "to 1.5": lambda x: x.powf_scalar(1.5),
+    "to -1": lambda x: x.powf_scalar(-1.0),
+    "to -2.5": lambda x: x.powf_scalar(-2.5),
+    "to 3": lambda x: x.powf_scalar(3.0),
+    "to 12": lambda x: x.powf_scalar(12.0),
+    "to itself": lambda x: x.powf(x),
+    "to weights": lambda x: x.reshape([-1, 1]).powf(HALVES),
+    "relu": lambda x: x.relu(),
+    "leaky_relu": lambda x: activation.leaky_relu(x, 0.1),
+    "elu": lambda x: activation.elu(x, 0.5),
+    "gelu": activation.gelu,
+    "silu": activation.silu,
+    "sigmoid": activation.sigmoid,
+    "tanh": lambda x: x.tanh(),
+    "softplus": lambda x: activation.softplus(x, 1.0),
+    "log_sigmoid": activation.log_sigmoid,
+    "mish": activation.mish,
+    "clamp": lambda x: x.clamp(-1.0, 1.0),
+    "square": lambda x: x.square(),
+    "neg": lambda x: -x,
+    "abs": lambda x: x.abs(),
+    "erf": lambda x: x.erf(),
+    "to a half": lambda x: x.powf_scalar(0.5),
+    "log1p": lambda x: (x * 1e-3).log1p(),
+    "log1p of -1": lambda x: x.log1p(),
+    "round": lambda x: x.round(),
+    "trunc": lambda x: x.trunc(),
+    "sign": lambda x: x.sign(),
+    "tan": lambda x: x.clamp(-9.0, np.inf).tan(),
+    "asin": lambda x: x.asin(),
+    "acos": lambda x: x.acos(),
+    "atan": lambda x: x.atan(),
+    "sinh": lambda x: x.sinh(),
+    "cosh": lambda x: x.cosh(),
+    "asinh": lambda x: x.asinh(),
+    "acosh": lambda x: x.acosh(),
+    "atanh": lambda x: x.atanh(),
+    "remainder": lambda x: x.remainder(3.0),
+    "remainder by zero": lambda x: x.remainder(0.0),
+    "remainder by weights": lambda x: x.reshape([-1, 1]).remainder(HALVES),
+    "fmod": lambda x: x.fmod(1.25),
+    "fmod by weights": lambda x: x.reshape([-1, 1]).fmod(HALVES),
+    "atan2": lambda x: x.reshape([-1, 1]).atan2(HALVES),
+    "is_nan": lambda x: x.is_nan().float(),
+    "is_inf": lambda x: x.is_inf().float(),
+    "is_finite": lambda x: x.is_finite().float(),
+    "equal": lambda x: x.equal(x).float(),
+    "equal to 0.1": lambda x: (x * 0.2).equal_elem(0.1).float(),
+    "not_equal": lambda x: x.not_equal(x.abs()).float(),
+    "greater": lambda x: x.greater_elem(0.5).float(),
+    "greater_equal": lambda x: x.greater_equal_elem(0.5).float(),
+    "lower": lambda x: x.lower_elem(0.5).float(),
+    "lower_equal": lambda x: x.lower_equal_elem(0.5).float(),
+    "not": lambda x: x.lower_elem(0.5).bool_not().float(),
+    "and": lambda x: x.lower_elem(0.5).bool_and(x.greater_elem(-1.0)).float(),
+    "or": lambda x: x.lower_elem(0.0).bool_or(x.greater_elem(1.0)).float(),
+    "xor": lambda x: x.lower_elem(0.5).bool_xor(x.greater_elem(0.0)).float(),
+    "truth": lambda x: x.bool().float(),
+    "mask_fill": lambda x: x.mask_fill(x.is_nan(), -np.inf),
+    "whole numbers": lambda x: (
+        x.clamp(-9.5, 9.5).mask_fill(x.is_nan(), 2.5).int().float()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_infinities_and_nan_come_out_as_they_do_here(name, tmp_path):
+    run = FUNCTIONS[name]
+    same_as_here(lambda x: run(x).reshape([1, -1]), [EDGES], tmp_path, batch=None)
+
+
+def test_tables_of_whole_numbers_cross_where_a_function_is_not_defined(tmp_path):
+    with use_stream(Stream(3)):
+        first, second = (nn.LinearConfig(8, 8).init(DEVICE) for _ in range(2))
+
+    def run(x):
+        return second.forward(first.forward(x).exp().log())
+
+    values = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
+    x = Tensor.from_numpy(values, DEVICE)
+    made = to_micropython(run, tmp_path / "net.py", x, int8=True)
+    assert "log_table" in made.path.read_text().lower()
+    found = np.concatenate([made.predict(row) for row in values])
+    np.testing.assert_allclose(found, np.asarray(run(x)), atol=0.3)
+
+
+@pytest.mark.parametrize("name", ["to a half", "log1p", "sign", "greater", "truth"])
+def test_functions_between_layers_of_whole_numbers_are_tables(name, tmp_path):
+    with use_stream(Stream(3)):
+        first, second = (nn.LinearConfig(8, 8).init(DEVICE) for _ in range(2))
+
+    def run(x):
+        return second.forward(FUNCTIONS[name](first.forward(x).abs()))
+
+    values = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
+    x = Tensor.from_numpy(values, DEVICE)
+    made = to_micropython(run, tmp_path / "net.py", x, int8=True)
+    found = np.concatenate([made.predict(row) for row in values])
+    near = np.abs(found - np.asarray(run(x))) < 0.2
+    assert near.mean() > 0.97, "all but those beside a jump"
+
+
+def test_helpers_stand_only_in_files_that_call_them(tmp_path):
+    text = to_micropython(
+        lambda x: (x / 2.0).relu() * 3.0, tmp_path / "net.py", Tensor.ones([1, 2])
+    ).path.read_text()
+    for name in ("divide", "defined", "power", "INF", "NAN", "copysign"):
+        assert name not in text
+    text = to_micropython(
+        lambda x: x / x, tmp_path / "net.py", Tensor.ones([1, 2])
+    ).path.read_text()
+    assert "def divide(" in text
+    assert 'INF = float("inf")' in text
+    assert "NAN" not in text
+
+
+def test_whole_numbers_are_divided_toward_zero(tmp_path):
+    x = Tensor.from_data([[-7, 7, 8, -1]], DEVICE, Int)
+    made = to_micropython(lambda x: x / 2, tmp_path / "net.py", x)
+    assert made.predict([-7, 7, 8, -1]).tolist() == [[-3, 3, 4, 0]]
+
+
+BREAKS = (
+    *('a\n    print("PWNED")  #', 'a\r    print("PWNED")  #', "a\u2028print(1)"),
+    *('"""\nprint("PWNED")\n"""', "\\", "'\nprint('PWNED')#", "a" * 400, "if", ""),
+)
+
+
+def hostile(place, name):
+    """A model with a name that is made to become code, in one place."""
+    with use_stream(Stream(5)):
+        layer = nn.LinearConfig(2, 2).init(DEVICE)
+
+    class Net(Module):
+        layers: dict[str, nn.Linear]
+        param: dict[str, Param]
+
+        def forward(self, x):
+            for one in self.layers.values():
+                x = one.forward(x).exp()
+            for one in self.param.values():
+                x = x + one.val()
+            return x
+
+    param = Param.from_tensor(Tensor.ones([1, 2], DEVICE))
+    if place == "module":
+        return Net({name: layer}, {"a": param})
+    if place == "parameter":
+        return Net({"a": layer}, {name: param})
+    if place == "class":
+        Net.__name__ = Net.__qualname__ = name
+        return Net({"a": layer}, {"a": param})
+    if place == "output":
+        return lambda x: {name: layer.forward(x)}
+    if place == "input":
+        return lambda x: layer.forward(x[name])
+
+    def run(x):
+        return layer.forward(x)
+
+    run.__name__ = run.__qualname__ = name
+    return run
+
+
+@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize(
+    "place", ["module", "parameter", "class", "function", "input", "output"]
+)
+def test_a_name_made_to_become_code_stays_a_name(place, name, tmp_path, capfd):
+    model, x = hostile(place, name), Tensor.ones([3, 2], DEVICE)
+    given = {name: x} if place == "input" else x
+    (wanted,) = capture(model, given).run(np.asarray(x))
+    for int8 in (False, place != "input"):
+        made = to_micropython(model, tmp_path / "net.py", given, int8=int8)
+        found = made.predict([1, 1])
+        np.testing.assert_allclose(found[0], wanted[0], atol=0.1 if int8 else 1e-4)
+        text = made.path.read_text()
+        assert text.isascii()
+        assert max(map(len, re.findall(r"\w+", text.partition("# Weights")[0]))) < 250
+    assert "PWNED" not in capfd.readouterr().out
+
+
 def test_what_has_no_form_is_said_at_once(tmp_path):
     def run(x):
         return x.cumsum(1) + x.sort(1)
@@ -185,6 +453,17 @@ def test_what_has_no_form_is_said_at_once(tmp_path):
     program = capture(sine(), Tensor.ones([1, 1], DEVICE))
     with pytest.raises(ArgumentError, match="int8 needs examples"):
         to_micropython(program, tmp_path / "net.py", int8=True)
+
+
+def test_a_program_takes_an_example_only_for_whole_numbers(tmp_path):
+    x = Tensor.ones([1, 1], DEVICE)
+    program = capture(sine(), x)
+    with pytest.raises(ArgumentError, match="and takes no examples"):
+        to_micropython(program, tmp_path / "net.py", x)
+    with pytest.raises(ArgumentError, match="no examples but one for int8"):
+        to_micropython(program, tmp_path / "net.py", x, x, int8=True)
+    assert not (tmp_path / "net.py").exists()
+    assert to_micropython(program, tmp_path / "net.py", x, int8=True).weights
 
 
 def test_a_model_on_autodiff_is_written_as_it_infers(tmp_path):

@@ -1,5 +1,7 @@
 """Networks as ONNX files: beside ONNX Runtime, imported again, quantized, refused."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -11,9 +13,9 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.cli import main
 from burnbook.core.errors import ArgumentError, GraphError
 from burnbook.examples.guide.model import ModelConfig
-from burnbook.exporters.onnx import onnx_model, to_onnx, unsupported
+from burnbook.exporters.onnx import export, onnx_model, to_onnx, unsupported
 from burnbook.importers.onnx import load
-from burnbook.module import Quantizer
+from burnbook.module import Module, Quantizer
 from burnbook.program import capture
 from burnbook.record import CompactRecorder, FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.tensor import Distribution, Tensor, activation
@@ -203,21 +205,112 @@ def test_wrong_numbers_of_names_and_opsets_are_refused():
         onnx_model(capture(model, x), x)
 
 
-def test_large_weights_stand_beside_the_file(tmp_path, monkeypatch):
-    from burnbook.exporters.onnx import export
+def test_inputs_may_be_called_as_other_inputs_and_results_are():
+    x, y = numbers(2, 3), numbers(2, 3, seed=1)
+    written = onnx_model(lambda x, y: x - y, x, y, input_names=["y", "x"])
+    assert [value.name for value in written.graph.input] == ["y", "x"]
+    onnx.checker.check_model(written, full_check=True)
+    found = session(written).run(None, {"y": np.asarray(x), "x": np.asarray(y)})
+    np.testing.assert_array_equal(found[0], np.asarray(x - y))
 
-    monkeypatch.setattr(export, "LARGEST", 1000)
-    model, x = nn.LinearConfig(64, 32).init(DEVICE), numbers(2, 64)
-    for _ in range(2):  # written over, not appended
-        path = to_onnx(model, tmp_path / "m.onnx", x)
-    assert path.stat().st_size < 2000
-    assert (tmp_path / "m.onnx.data").stat().st_size < 10_000
-    started = runtime.InferenceSession(str(path))
-    name = started.get_inputs()[0].name
-    (found,) = started.run(None, {name: np.asarray(x)})
-    np.testing.assert_allclose(found, np.asarray(model.forward(x)), 1e-5, 1e-5)
-    again = load(path, DEVICE)
-    np.testing.assert_allclose(np.asarray(again.forward(x)), found, 1e-5, 1e-5)
+    def run(x):
+        return activation.relu(x) + 1.0
+
+    for names in (["relu"], ["add"]):  # of a step inside, and of the output
+        written = onnx_model(run, x, input_names=names)
+        assert [value.name for value in written.graph.input] == names
+        onnx.checker.check_model(written, full_check=True)
+        (found,) = session(written).run(None, {names[0]: np.asarray(x)})
+        np.testing.assert_array_equal(found, np.asarray(run(x)))
+
+
+def test_inputs_and_outputs_may_be_called_as_constants_are():
+    known = numbers(1, 3)
+
+    def run(x):
+        return x + known
+
+    x = numbers(2, 3, seed=1)
+    (constant,) = (value.name for value in capture(run, x).constants)
+    written = onnx_model(run, x, input_names=[constant], output_names=["x"])
+    onnx.checker.check_model(written, full_check=True)
+    started = session(written)
+    assert [one.name for one in started.get_outputs()] == ["x"]
+    (found,) = started.run(["x"], {constant: np.asarray(x)})
+    np.testing.assert_array_equal(found, np.asarray(run(x)))
+
+
+def test_an_output_that_stands_under_the_key_of_a_weight_leaves_it_its_name():
+    layer, x = nn.LinearConfig(3, 2).init(DEVICE), numbers(2, 3)
+
+    class Net(Module):
+        weight: nn.Linear
+
+        def forward(self, x):
+            return {"weight": self.weight.forward(x)}
+
+    written = onnx_model(Net(weight=layer), x)
+    held = {one.name for one in written.graph.initializer}
+    assert {"weight.weight", "weight.bias"} <= held
+    bare = onnx_model(lambda x: {"weight": layer.forward(x)}, x)
+    onnx.checker.check_model(bare, full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "what", "cure"),
+    [
+        ({"input_names": ["a", "a"]}, "'a' is given to two inputs", "input_names=[…]"),
+        ({"output_names": ["a", "a"]}, "'a' is given to two outputs", "output_names"),
+        ({"input_names": "image"}, "input_names is a text", "input_names=['image']"),
+        ({"output_names": "out"}, "output_names is a text", "output_names=['out']"),
+        ({"input_names": ["a", 3]}, "3 is no name of an input", "input_names=[…]"),
+        ({"input_names": ["a", ""]}, "'' is no name of an input", "input_names=[…]"),
+        (
+            {"input_names": ["a", "b"], "output_names": ["a", "c"]},
+            "'a', given to an output, is the name of an input",
+            "another name",
+        ),
+        ({"metadata": {"epoch": 3}}, "'epoch': 3 is no text", "{'epoch': '3'}"),
+        ({"metadata": [("epoch", "3")]}, "metadata is list", "metadata={"),
+        ({"opset": "18"}, "opset '18' is not one of 17 to", "opset=18"),
+        ({"opset": 18.0}, "opset 18.0 is not one of 17 to", "opset=18"),
+    ],
+)
+def test_what_cannot_be_a_name_a_text_or_an_opset_is_refused(asked, what, cure):
+    pair = numbers(2, 3), numbers(2, 3, seed=1)
+    with pytest.raises(ArgumentError, match="to_onnx") as caught:
+        onnx_model(lambda x, y: (x + y, x), *pair, **asked)
+    assert what in caught.value.what
+    assert cure in caught.value.cure
+
+
+def test_a_name_of_a_weight_is_refused():
+    model, x = nn.LinearConfig(3, 2).init(DEVICE), numbers(1, 3)
+    for asked in ({"input_names": ["bias"]}, {"output_names": ["bias"]}):
+        with pytest.raises(ArgumentError, match=r"'bias'.* is the name of a weight"):
+            onnx_model(model, x, **asked)
+
+
+def test_what_is_unsupported_is_asked_with_the_same_care(monkeypatch):
+    x = numbers(1, 3)
+    for opset in (9, "18"):
+        with pytest.raises(ArgumentError, match=r"unsupported: opset .* is not one of"):
+            unsupported(lambda x: x.exp(), x, opset=opset)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ArgumentError, match=r"unsupported: .* needs the package onnx"):
+        unsupported(lambda x: x.exp(), x)
+
+
+def test_what_is_used_is_gathered_once_for_all_constants(monkeypatch):
+    gathered = []
+    once = export.Export._used
+    monkeypatch.setattr(
+        export.Export, "_used", lambda *given: gathered.append(1) or once(*given)
+    )
+    terms = [numbers(1, 3, seed=n) for n in range(20)]
+    written = onnx_model(lambda x: sum(terms, x), numbers(2, 3))
+    assert len(written.graph.initializer) == 20
+    assert len(gathered) == 1
 
 
 def test_the_command_writes_a_file(tmp_path, capsys, monkeypatch):

@@ -6,13 +6,20 @@ import pytest
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+from burnbook.backend import Numpy
 from burnbook.core.errors import GraphError
 from burnbook.core.op import OPS
 from burnbook.exporters.onnx import onnx_model, unsupported
 from burnbook.exporters.onnx.forms import FORMS
+from burnbook.ops.elementwise import max_pair, min_pair
+from burnbook.ops.trigonometry import atan2, hypot
+from burnbook.program import capture
+from burnbook.tensor import Tensor, apply
+from burnbook.tensor.module import avg_pool2d, max_pool2d, max_pool2d_with_indices
 from tests.support.onnx_sessions import session
 from tests.support.op_programs import sample
 
+DEVICE = Numpy()
 NEEDED = {"cumprod": 26}  # the opset that has it; ONNX Runtime has not
 
 # What has no form, and why nothing is lost by it: gradients and steps of optimizers are
@@ -108,3 +115,57 @@ def test_onnx_runtime_gives_what_the_op_gives(op, row):
     for one, other in zip(found, wanted, strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+
+
+POOLS = {
+    "max": lambda x, *sizes: max_pool2d(x, *sizes, ceil_mode=True),
+    "places": lambda x, *sizes: max_pool2d_with_indices(x, *sizes, ceil_mode=True)[1],
+    "average": lambda x, *sizes: avg_pool2d(x, *sizes, True, ceil_mode=True),
+    "inner average": lambda x, *sizes: avg_pool2d(x, *sizes, False, ceil_mode=True),
+}
+
+
+@pytest.mark.parametrize("opset", [17, 19, 22])
+@pytest.mark.parametrize("size", [(5, 5), (5, 6), (6, 8), (7, 5)])
+@pytest.mark.parametrize("name", POOLS)
+def test_windows_that_would_begin_beyond_an_image_are_not_counted(name, size, opset):
+    for kernel, stride, padding in ((2, 2, 1), (3, 3, 1), (2, 3, 1), (3, 2, 1)):
+        sizes = [[n, n] for n in (kernel, stride, padding)]
+        x = np.random.default_rng(0).standard_normal((1, 2, *size)).astype(np.float32)
+        given = Tensor.from_numpy(x, DEVICE)
+        model = onnx_model(lambda x, s=sizes: POOLS[name](x, *s), given, opset=opset)
+        onnx.checker.check_model(model, full_check=True)
+        (found,) = session(model).run(None, {"x": x})
+        wanted = np.asarray(POOLS[name](given, *sizes))
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("opset", [17, 18, 20])
+def test_infinite_numbers_of_half_precision_are_found(opset):
+    x = np.array([1, np.inf, -np.inf, np.nan, 3], np.float16)
+    given = Tensor.from_numpy(x, Numpy(float="f16"))
+    model = onnx_model(
+        lambda x: (x.is_inf(), x.is_finite(), x.hypot(x)), given, opset=opset
+    )
+    onnx.checker.check_model(model, full_check=True)
+    infinite, finite, length = session(model).run(None, {"x": x})
+    np.testing.assert_array_equal(infinite, np.isinf(x))
+    np.testing.assert_array_equal(finite, np.isfinite(x))
+    np.testing.assert_allclose(length, np.hypot(x, x), 1e-2)
+
+
+@pytest.mark.parametrize("op", [atan2, hypot, max_pair, min_pair], ids=lambda o: o.name)
+def test_infinities_zeros_and_nan_meet_as_they_do_here(op):
+    values = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, np.inf, -np.inf, np.nan]
+    sides = np.meshgrid(np.array(values, np.float32), np.array(values, np.float32))
+    given = [Tensor.from_numpy(side, DEVICE) for side in sides]
+    program = capture(lambda x, y: apply(op, x, y), *given, batch=None)
+    model = onnx_model(program)
+    onnx.checker.check_model(model, full_check=True)
+    (found,) = session(model).run(None, dict(zip("xy", sides, strict=True)))
+    (wanted,) = program.run(*[tensor.value for tensor in given])
+    np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
+    if op is atan2:  # zeros have a sign
+        np.testing.assert_array_equal(
+            np.signbit(found) | np.isnan(found), np.signbit(wanted) | np.isnan(wanted)
+        )

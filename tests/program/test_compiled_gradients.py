@@ -105,6 +105,26 @@ NETWORKS = {
         [conv(3, 4), largest(2), nn.LinearConfig(144, 4)],
         "layer relu layer flat layer",
     ),
+    "max pool right behind a convolution": (
+        (3, 12, 12),
+        [conv(3, 4), largest(2), nn.LinearConfig(144, 4)],
+        "layer layer relu flat layer",
+    ),
+    "a pool of 2 leaves 1 of 3": (
+        (3, 3, 3),
+        [conv(3, 4), average(2), nn.LinearConfig(4, 4)],
+        "layer relu layer flat layer",
+    ),
+    "dropout, and a pool of 3 leaves 2 of 8": (
+        (2, 8, 8),
+        [conv(2, 4), DROP, average(3), nn.LinearConfig(16, 4)],
+        "layer layer relu layer flat layer",
+    ),
+    "a pool of 5 leaves 4 of 9": (
+        (2, 9, 9),
+        [conv(2, 4), average(5), nn.LinearConfig(4, 4)],
+        "layer relu layer flat layer",
+    ),
     "depthwise, and one tap": (
         (6, 10, 10),
         [conv(6, 6, groups=6), conv(6, 8, size=1), nn.LinearConfig(800, 4)],

@@ -15,10 +15,18 @@ from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Module
 from burnbook.nn.loss import CrossEntropyLossConfig
 from burnbook.optim import (
+    AdafactorConfig,
+    AdaGradConfig,
     AdamConfig,
     AdamWConfig,
+    AdanConfig,
     GradientsParams,
+    LambConfig,
+    LionConfig,
     MomentumConfig,
+    MuonConfig,
+    ParamGroup,
+    RmsPropConfig,
     SgdConfig,
 )
 from burnbook.program import capture_training
@@ -68,6 +76,18 @@ OPTIMIZERS = {
 }
 
 
+MORE_OPTIMIZERS = {
+    "adafactor": AdafactorConfig(),
+    "adagrad": AdaGradConfig(lr_decay=0.1),
+    "adan": AdanConfig(),
+    "amsgrad": AdamConfig(amsgrad=True),
+    "lamb": LambConfig(),
+    "lion": LionConfig(),
+    "muon": MuonConfig(),
+    "rmsprop": RmsPropConfig(centered=True),
+}
+
+
 def captured(device=DEVICE, optimizer="adam"):
     model = Network(*layers(device))
     return capture_training(
@@ -103,6 +123,52 @@ def test_a_state_is_left_alone_by_later_steps():
     compiled.step(0.1, *batch(4))
     for name, array in before.items():
         np.testing.assert_array_equal(state.values[name], array)
+
+
+@pytest.mark.parametrize("optimizer", MORE_OPTIMIZERS)
+def test_every_optimizer_steps_as_captured(optimizer):
+    model = Network(*layers(DEVICE))
+    made = MORE_OPTIMIZERS[optimizer].init()
+    if optimizer == "muon":  # which takes matrices alone
+        bias = ParamGroup.from_predicate("bias")
+        made = made.with_group(bias, AdamConfig())
+    training = capture_training(model, loss, made, *batch(4))
+    compiled, state = CompiledTraining(training), training.start
+    for number in range(4):
+        state, wanted = training.step(state, 0.01, *batch(4, seed=number))
+        found = compiled.step(0.01, *batch(4, seed=number))
+        np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), 1e-4, 1e-6)
+    for name, array in state.values.items():
+        np.testing.assert_allclose(compiled.state.values[name], array, 1e-3, 1e-5)
+
+
+@dataclass
+class WithWeight:
+    """A loss, and the weight that it was computed with."""
+
+    loss: Tensor
+    weight: Tensor
+    turned: Tensor
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_parameter_in_a_result_is_the_one_before_the_step(optimizer):
+    def told(model, x, y):
+        weight = model.first.weight.val()
+        return WithWeight(loss(model, x, y), weight, weight.transpose())
+
+    config = OPTIMIZERS[optimizer]
+    training = capture_training(
+        Network(*layers(DEVICE)), told, config.init(), *batch(4)
+    )
+    compiled, state = CompiledTraining(training), training.start
+    for number in range(3):
+        before = np.array(compiled.state.values["first.weight"])
+        state, wanted = training.step(state, 0.1, *batch(4, seed=number))
+        found = compiled.step(0.1, *batch(4, seed=number))
+        np.testing.assert_array_equal(np.asarray(found.weight), before)
+        np.testing.assert_array_equal(np.asarray(found.turned), before.T)
+        np.testing.assert_allclose(found.weight, np.asarray(wanted.weight), 1e-4, 1e-6)
 
 
 def test_training_goes_on_from_a_state():

@@ -1,6 +1,10 @@
 """Compiled programs: equal to the program, whatever is asked of them, and when."""
 
+import os
 import pickle
+import subprocess
+import sys
+import textwrap
 import threading
 from importlib.util import find_spec
 
@@ -9,11 +13,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from burnbook import nn
-from burnbook.backend import Counting, Numpy
+from burnbook.backend import Autodiff, Counting, Numpy
 from burnbook.core.errors import ArgumentError, BackendError, ShapeError
 from burnbook.core.op import OPS
 from burnbook.examples.guide.model import ModelConfig
-from burnbook.program import capture
+from burnbook.module import Module
+from burnbook.optim import SgdConfig
+from burnbook.program import capture, capture_training
 from burnbook.program.compiler.memory import Lifetime, peak, placed
 from burnbook.tensor import Int, Tensor, apply
 from tests.support.far_arrays import Far
@@ -21,6 +27,13 @@ from tests.support.far_arrays import Far
 pytestmark = pytest.mark.usefixtures("every_kernel")
 PLAIN = Numpy(compiled=False)
 DEVICE = Numpy()
+
+
+class Held(Module):
+    """A layer, and dropout behind it."""
+
+    layer: nn.Linear
+    drop: nn.Dropout
 
 
 def drawn(*shape, device=DEVICE, seed=0):
@@ -429,3 +442,95 @@ def test_an_array_in_place_of_a_tensor_is_named(is_compiled):
     with pytest.raises(ArgumentError, match="a NumPy array came") as error:
         call(np.ones(3, np.float32))
     assert "Tensor.from_numpy(array, device)" in str(error.value)
+
+
+def test_results_of_an_empty_batch_share_no_memory_with_the_model():
+    layer = nn.LinearConfig(3, 2).init(DEVICE)
+    before = np.array(layer.weight.val().value)
+    compiled = capture(
+        lambda x: (
+            layer.weight.val().transpose(),
+            x.reshape([-1, 3]),
+            layer.forward(x),
+        ),
+        drawn(2, 3),
+    ).compile()
+    for array in compiled.run(np.ones((0, 3), np.float32)):
+        array[...] = 7
+    np.testing.assert_array_equal(layer.weight.val().value, before)
+
+
+def test_a_tensor_that_wants_a_gradient_is_refused():
+    device = Autodiff(DEVICE)
+    compiled = capture(lambda x: x * 2.0, drawn(2, 3)).compile()
+    x = Tensor.ones([2, 3], device)
+    close(compiled(x), np.full((2, 3), 2.0))
+    with pytest.raises(ArgumentError, match="remembers no gradients"):
+        compiled(x.require_grad())
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+@pytest.mark.parametrize("keys", [[], [(1, 2), (3, 4)]])
+def test_fewer_or_more_keys_than_draws_are_told(is_compiled, keys):
+    model = nn.DropoutConfig(0.5).init()
+    program = capture_training(
+        Held(nn.LinearConfig(3, 2).init(Autodiff(DEVICE)), model),
+        lambda model, x: model.drop.forward(model.layer.forward(x)).mean(),
+        SgdConfig().init(),
+        Tensor.ones([2, 3], Autodiff(DEVICE)),
+    ).program
+    found = program.compile() if is_compiled else program
+    arrays = [np.ones(v.shape_at(2), np.float32) for v in program.inputs]
+    with pytest.raises(ArgumentError, match="draws with 1 keys"):
+        found.run(*arrays, keys=keys, numbers={"lr": 0.1})
+
+
+def test_what_is_no_array_is_told():
+    compiled = capture(lambda x: x * 2.0, drawn(2, 3)).compile()
+    with pytest.raises(ArgumentError, match="list is no array"):
+        compiled.run([[1.0, 2.0, 3.0]])
+    with pytest.raises(BackendError, match="it computes with f32, and f64 came"):
+        compiled.run(np.ones((1, 3)))
+
+
+def test_no_rounds_measure_nothing():
+    compiled = capture(lambda x: x * 2.0, drawn(2, 3)).compile()
+    with pytest.raises(ArgumentError, match="0 rounds measure nothing"):
+        compiled.profile(drawn(2, 3), rounds=0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_process_runs_a_program_that_threads_are_using():
+    script = textwrap.dedent("""
+        import os, signal, threading
+        import numpy as np
+        from burnbook.program import capture
+        from burnbook.tensor import Tensor
+
+        x = np.ones((1, 2), np.float32)
+        compiled = capture(lambda x: x * 2.0, Tensor.ones([3, 2])).compile()
+
+        def work():
+            while True:
+                compiled.run(x)
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(8):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                compiled.run(x)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        os._exit(0)
+    """)
+    done = subprocess.run([sys.executable, "-c", script], timeout=200, check=False)
+    assert done.returncode == 0
+
+
+def test_zeros_of_other_signs_are_other_arguments():
+    program = capture(lambda x, by: x / by, drawn(2, 3), 0.0)
+    with pytest.raises(ArgumentError, match="by is another value"):
+        program(drawn(2, 3), -0.0)

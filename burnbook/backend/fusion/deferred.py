@@ -81,8 +81,9 @@ class Deferred(NDArrayOperatorsMixin):
 
         Raises: what the op raised that makes it, or one that it needs.
         """
-        if self.stream is not None:
-            self.stream.flush()
+        stream = self.stream  # which another thread may take away
+        if stream is not None:
+            stream.flush()
             if self.stream is not None:
                 what = "a value is read by an op that runs before it"
                 raise BackendError("Fusion", what, cure="its tensor as an input")

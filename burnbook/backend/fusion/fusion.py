@@ -16,6 +16,7 @@ from burnbook.backend.base import (
     BackendWrapper,
     Value,
     Values,
+    plain_backend,
 )
 from burnbook.backend.fusion.deferred import (
     Deferred,
@@ -97,9 +98,7 @@ class Fusion(BackendWrapper):
         if _is_fused(inner):
             what = f"{inner!r} fuses already"
             raise BackendError("Fusion", what, cure=repr(inner))
-        self._plain = inner  # no decorator sees what is tried out
-        while self._plain.inner is not self._plain:
-            self._plain = self._plain.inner
+        self._plain = plain_backend(inner)  # no decorator sees what is tried out
         self.space = FusedSpace(self)
         self.plans = Plans(inner, self._planner)
         self.signatures: dict[Any, Signature] = {}
@@ -437,7 +436,7 @@ def _known(value: Value) -> Any:
         return (FALSE, frozen(value))
     if value is None:
         return None
-    return (kind, value.dtype, value.item())
+    return (kind, value.dtype, repr(value.item()))  # −0.0 is not 0.0
 
 
 def _holds_arrays(value: tuple[Any, ...]) -> bool:

@@ -36,7 +36,6 @@ class Mark:
 
 
 FLOAT, INT, TRUE, FALSE, KEY = map(Mark, ("float", "int", "True", "False", "key"))
-FIXED = Mark("as in the signature")
 
 _FAMILIES = (
     *("elementwise", "erf", "activation", "bits", "compare", "rounding"),

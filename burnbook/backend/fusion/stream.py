@@ -30,7 +30,7 @@ MOST_BYTES = 1 << 28  # of inputs and results together: here, too
 MOST_PLANS = 128
 
 Step = tuple[Signature, tuple[Any, ...]]
-NUMBER, GIVEN = "number", "given"  # refs: the next number; what the signature has
+NUMBER = "number"  # refs: the next number
 HAS_GIL = is_gil_enabled()
 new = object.__new__
 _getframe = sys._getframe  # pyright: ignore[reportPrivateUsage] - the documented way
@@ -228,8 +228,10 @@ class Segment:
                 found = plan.run(self.inputs, self.numbers)
                 if len(known.spare) < 2:
                     known.spare.append(plan)
-        except Exception:  # which op it was, the ops will say one by one
+        except Exception as wrong:  # which op it was, the ops will say one by one
             found, error = self._one_by_one(key[1])
+            if error is None and getattr(wrong, "where", None) == "fusion":
+                error = wrong  # a rule of the user's
         for value, array in zip(values, found, strict=True):
             value.array, value.stream = array, None
         return error

@@ -57,9 +57,10 @@ def to_micropython(
 
     model: a module, a function of one tensor, or a `Program`. examples: a tensor that
     it takes; with `int8` its rows also say how large the numbers between the layers
-    get, so some hundred real ones are right. int8: weights and inputs of convolutions
-    and linear layers as whole numbers from −127 to 127, of quantized weights their own
-    codes; a quarter of the size, and no floats in the inner loops.
+    get, so some hundred real ones are right; of a Program only then. int8: weights and
+    inputs of convolutions and linear layers as whole numbers from −127 to 127, of
+    quantized weights their own codes; a quarter of the size, and no floats in the inner
+    loops.
 
     `predict(x)` in the file takes a flat list of numbers, and gives one. Weights of a
     layer beyond 4 KiB stay in the file, as lines of comments at its end, and are read
@@ -80,8 +81,14 @@ def to_micropython(
     """
     refuse_extension("to_micropython", path, (".py",))
     refuse_compiled("to_micropython", model)
-    given = isinstance(model, Program)
-    program = model if given else capture(model, *examples, batch=batch)
+    if not isinstance(model, Program):
+        program = capture(model, *examples, batch=batch)
+    elif len(examples) > int8:
+        most = "takes no examples" + (" but one for int8" if int8 else "")
+        what = f"a program is captured already, and {most}"
+        raise ArgumentError("to_micropython", what)
+    else:
+        program = model
     if len(program.inputs) != 1 or len(program.outputs) != 1:
         what = "it writes models with one input and one output"
         raise ArgumentError("to_micropython", what)
@@ -101,7 +108,7 @@ def to_micropython(
 
 
 def _largest(program: Program, example: Any) -> dict[Value, float]:
-    """The largest size of a number in each value, over the examples."""
+    """The largest size of a finite number in each value, over the examples."""
     backend = program.backend
     rows = backend.from_numpy(np.asarray(example))
     n = program.batch_size(rows.shape)
@@ -121,7 +128,7 @@ def _largest(program: Program, example: Any) -> dict[Value, float]:
             if value is not None and array is not None:  # kernels leave extras out
                 held[value] = array
     return {
-        value: float(np.abs(backend.to_numpy(array)).max(initial=0))
-        for value, array in held.items()
+        value: float(np.abs(array).max(initial=0, where=np.isfinite(array)))
+        for value, array in ((v, backend.to_numpy(a)) for v, a in held.items())
         if value.dtype.kind == "f"
     }

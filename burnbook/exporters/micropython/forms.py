@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.exporters.micropython.registry import BINARY, UNARY, NoForm, form
+from burnbook.exporters.micropython.registry import (
+    BINARY,
+    NEVER_ZERO,
+    UNARY,
+    NoForm,
+    form,
+    literal,
+)
 from burnbook.exporters.micropython.writer import Writer
 from burnbook.program import Step, Value
 
@@ -23,47 +30,73 @@ def unary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
 
 @form("leaky_relu")
 def leaky_relu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.unary(step, f"x if x > 0 else x * {attrs['negative_slope']!r}")
+    w.unary(step, f"x * {literal(attrs['negative_slope'])} if x < 0 else x")
 
 
 @form("elu")
 def elu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.unary(step, f"x if x > 0 else {attrs['alpha']!r} * (exp(x) - 1)")
+    w.unary(step, f"{literal(attrs['alpha'])} * (exp(x) - 1) if x <= 0 else x")
 
 
 @form("softplus")
 def softplus(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    b = attrs["beta"]
-    inner = f"max(x * {b!r}, 0) + log(1 + exp(-abs(x * {b!r})))"
-    w.unary(step, f"({inner}) / {b!r}")
+    b = literal(attrs["beta"])
+    inner = f"max(x * {b}, 0) + log(1 + exp(-abs(x * {b})))"
+    w.unary(step, f"({inner}) / {b}")
 
 
 @form("clamp")
 def clamp(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     text = "x"
     if attrs["min"] is not None:
-        text = f"max({text}, {float(attrs['min'])!r})"
+        text = f"max({text}, {literal(attrs['min'])})"
     if attrs["max"] is not None:
-        text = f"min({text}, {float(attrs['max'])!r})"
+        text = f"min({text}, {literal(attrs['max'])})"
     w.unary(step, text)
 
 
 @form("power")
 def power(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.unary(step, f"x ** {int(attrs['exponent'])}")
+    exponent = int(attrs["exponent"])
+    fits = exponent <= 8  # floats of 32 bits to that power are floats of 64 bits
+    w.unary(step, f"x ** {exponent}" if fits else f"power(x, {exponent})")
 
 
 @form(*BINARY)
 def binary(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     x, y = step.inputs
-    text = BINARY[step.op.name]
+    name = step.op.name
+    text = BINARY[name]
+    if step.out.dtype.kind == "b":  # numbers are compared as 32 bits hold them
+        x, y = (one if isinstance(one, Value) else np.float32(one) for one in (x, y))
+    if name in NEVER_ZERO and not w.may_be_zero(y):
+        text = NEVER_ZERO[name]
+    if name == "div" and step.out.dtype.kind != "f":
+        text = "int(x / y)"  # toward zero; by zero it is an error in burnbook too
     if not isinstance(x, Value):
-        bound = re.sub(r"\bx\b", repr(float(x)), text)
+        bound = re.sub(r"\bx\b", literal(x), text)
         w.unary(step, re.sub(r"\by\b", "x", bound), 1)
     elif not isinstance(y, Value):
-        w.unary(step, re.sub(r"\by\b", repr(float(y)), text))
+        w.unary(step, re.sub(r"\by\b", literal(y), text))
     else:
         w.pairs(step, text)
+
+
+@form("mask_fill")
+def mask_fill(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    w.pairs(step, f"{literal(attrs['value'])} if y else x")
+
+
+@form("cast", "recast")
+def cast(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
+    """Files have floats alone: whole numbers are cut, and what is not zero is true."""
+    before, after = step.inputs[0].dtype.kind, step.out.dtype.kind
+    if after == "b" != before:
+        w.unary(step, UNARY["to_bool"])
+    elif before == "f" != after:
+        w.unary(step, UNARY["trunc"])
+    else:
+        w.same(step)
 
 
 @form("reshape")
@@ -167,16 +200,9 @@ def _average(w: Writer, step: Step, size: list[int], windows: list[Any]) -> None
     w.call("average", x, w.result(step.out), given, ranges, scale)
 
 
-@form("softmax")
+@form("softmax", "log_softmax")
 def softmax(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    w.call("softmax", *_along(w, step, attrs["dim"]))
-
-
-@form("log_softmax")
-def log_softmax(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
-    x, out, *sizes = _along(w, step, attrs["dim"])
-    w.call("softmax", x, out, *sizes)
-    w.call("each", w.function("log(x)"), out, out)
+    w.call(step.op.name, *_along(w, step, attrs["dim"]))
 
 
 def _along(w: Writer, step: Step, dim: int) -> tuple[Any, ...]:

@@ -11,7 +11,10 @@ the file.
 # Annotations would only be read, and kept in memory, by a small machine.
 
 from binascii import a2b_base64
-from math import exp, sqrt, tanh
+from math import copysign, exp, log, sqrt, tanh
+
+INF = float("inf")
+NAN = float("nan")
 
 
 class Rows:
@@ -169,6 +172,22 @@ def softmax(x, out, outer, count, inner):
                 out[at + i * inner] /= total
 
 
+def log_softmax(x, out, outer, count, inner):
+    """The logarithms of softmax, of numbers however far apart."""
+    for a in range(outer):
+        for b in range(inner):
+            at = a * count * inner + b
+            most = x[at]
+            for i in range(1, count):
+                most = max(most, x[at + i * inner])
+            total = 0
+            for i in range(count):
+                total += exp(x[at + i * inner] - most)
+            total = log(total)
+            for i in range(count):
+                out[at + i * inner] = x[at + i * inner] - most - total
+
+
 def layer_norm(x, gamma, beta, out, rows, size, epsilon):
     """Mean 0 and variance 1 for every row, then gamma and beta."""
     for r in range(rows):
@@ -214,6 +233,38 @@ def sigmoid(x):
         grown = exp(x)
         return grown / (1 + grown)
     return 1 / (1 + exp(-x))
+
+
+def defined(function, x, other):
+    """A function of x, or another number where Python has an error instead."""
+    try:
+        return function(x)
+    except (OverflowError, ValueError):
+        return other
+
+
+def divide(x, y):
+    """x / y, by zero too: an infinity, or NaN of zero."""
+    return x / y if y else x * copysign(INF, y)
+
+
+def power(x, y):
+    """x to the power of y: infinity or NaN where Python has an error instead."""
+    if y != y or (-INF < x < 0 and 0 < y % 1 < 1):
+        return NAN if x != 1 else 1.0
+    try:
+        found = abs(x) ** y
+    except (OverflowError, ZeroDivisionError):
+        found = INF
+    return copysign(found, x) if y % 2 == 1 else found
+
+
+def log1p(x):
+    """The logarithm of 1 + x, exact near zero, which some machines do not have."""
+    near = 1 + x
+    if not 0 < near < INF:
+        return near if near > 0 else NAN if near else -INF
+    return x if near == 1 else log(near) * (x / (near - 1))
 
 
 def lstm(x, weight, recurrent, bias, out, steps, inputs, size, state):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import builtins
 import inspect
+import keyword
 import math
 import re
 import textwrap
@@ -15,19 +16,28 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.op import BackwardOp
+from burnbook.exporters.lowering.files import shown
+from burnbook.exporters.lowering.lowering import plain
 from burnbook.exporters.micropython import kernels
-from burnbook.exporters.micropython.registry import FORMS, MATH, UNARY, NoForm
+from burnbook.exporters.micropython.registry import (
+    FORMS,
+    MATH,
+    UNARY,
+    NoForm,
+    literal,
+)
 from burnbook.ops.quantize import CODE_TYPES
 from burnbook.program import Program, Step, Value, mapped, resolved
 
 IN_FILE = 4096  # bytes of weights from which on they are read line by line
-CALLS = {  # which kernels call others
-    "conv": ("add_taps",),
-    "conv_int8": ("add_taps", "finish"),
-    "linear_int8": ("finish",),
-}
 SIZES = {"f": 4, "i": 4, "b": 1}  # bytes of an element
-RESERVED = {*dir(builtins), *vars(kernels), *MATH, "predict"}
+OWN = {"x", "array", "predict"}  # what a file itself names
+RESERVED = {*dir(builtins), *keyword.kwlist, *vars(kernels), *MATH, *OWN}
+OFFERED = {  # the constants, functions and classes of kernels.py itself
+    name
+    for name, one in vars(kernels).items()
+    if isinstance(one, float) or getattr(one, "__module__", "") == kernels.__name__
+}
 BY_TABLE = {*UNARY, "leaky_relu", "elu", "softplus", "clamp", "power"}
 TAKES_INT8 = {
     *("conv2d", "conv", "linear", "max_pool2d", "max_pool"),
@@ -62,6 +72,7 @@ class Writer:
     largest: dict[Value, float] | None
     lines: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=lambda: set(RESERVED))
     held: dict[str, str] = field(default_factory=dict)  # names of constants
     functions: dict[str, str] = field(default_factory=dict)
     views: dict[Value, dict[str, View]] = field(default_factory=dict)
@@ -157,9 +168,8 @@ class Writer:
         if form is None:
             raise NoForm("a small machine is not given it")
         attrs = {**step.op.attrs, **step.attrs}
-        self.note = (
-            f"{step.path.partition('.')[2] or step.op.name} {_sizes(self, step)}"
-        )
+        place = step.path.partition(".")[2] or step.op.name
+        self.note = shown(f"{place} {list(self.shape(step.out))}")
         form(self, step, attrs)
         for value in step.values:
             self._release(value)
@@ -168,10 +178,9 @@ class Writer:
         program = self.program
         result = self.floats(program.outputs[0])
         sizes = [self.shape(v) for v in (source, program.outputs[0])]
-        name = re.sub(r"[^\w.]", "_", program.name, flags=re.ASCII)
         memory = sum(b.length * SIZES[b.code] for b in self.buffers)
         head = [
-            f'"""{name}, written by burnbook.',
+            f'"""{shown(program.name)}, written by burnbook.',
             "",
             f"predict(x): {count} numbers, {list(sizes[0])} row by row, give",
             f"{math.prod(sizes[1])}, {list(sizes[1])}.",
@@ -204,7 +213,7 @@ class Writer:
 
     def _imports(self) -> list[str]:
         text = "\n".join([*self._sources(), *self.functions.values()])
-        names = [n for n in MATH if re.search(rf"\b{n}\(", text)]
+        names = [n for n in MATH if re.search(rf"\b{n}[(,]", text)]
         found = ["from array import array"]
         if self.weights:
             found.append("from binascii import a2b_base64")
@@ -215,17 +224,24 @@ class Writer:
     def _sources(self) -> list[str]:
         """The functions that are used, in the order of kernels.py."""
         found = []
-        used = set(self.used)
-        calls = " ".join(self.functions.values())
-        if "lstm" in used or "sigmoid(" in calls:
-            used.add("sigmoid")
+        calls = [line.partition("#")[0] for line in self.lines]
+        calls = " ".join([*self.functions.values(), *calls])
+        used = {*self.used, *re.findall(r"\w+", calls)}
         if self.waiting:
             used.add("Rows")
         if any("Held(" in text for text in self.held.values()):
             used.add("Held")
-        used |= {one for name, more in CALLS.items() if name in used for one in more}
-        for name, made in vars(kernels).items():
-            if name in used:
+        known = {n: one for n, one in vars(kernels).items() if n in OFFERED}
+        todo = [*used & OFFERED]
+        while todo:
+            called = getattr(known[todo.pop()], "__code__", None)
+            more = OFFERED.intersection(called.co_names if called else ()) - used
+            used |= more
+            todo += more
+        for name, made in known.items():
+            if name in used and isinstance(made, float):
+                found.append(f'{name} = float("{made}")')
+            elif name in used:
                 source = inspect.getsource(made).rstrip()
                 source = source.replace(
                     "  # noqa: SIM115 - closed after the last row", ""
@@ -260,6 +276,12 @@ class Writer:
         if not isinstance(value, Value) or value not in self.numbers:
             raise NoForm("one of its weights is computed")
         return self.numbers[value].astype(np.float32)
+
+    def may_be_zero(self, value: Any) -> bool:
+        """Whether a number is zero, or one of a value's may be."""
+        if isinstance(value, Value):
+            return value not in self.numbers or not self.numbers[value].all()
+        return not value
 
     def call(self, function: str, *given: Any) -> None:
         """Add a call of a kernel."""
@@ -326,7 +348,7 @@ class Writer:
     def scratch(self, length: int) -> Any:
         """Memory for a moment; it is not used again."""
         buffer = self._buffer("f", length)
-        name = f"{buffer.name}_view"
+        name = self._new(f"{buffer.name}_view")
         self.named.append(View(name, buffer, length))
         return _Name(name)
 
@@ -351,7 +373,7 @@ class Writer:
 
     def _by_table(self, step: Step, given: View, text: str) -> None:
         scope = {name: getattr(math, name) for name in MATH}
-        function = eval(f"lambda x: {text}", {**scope, "sigmoid": kernels.sigmoid})
+        function = eval(f"lambda x: {text}", {**scope, **vars(kernels)})
         scale = self.scale(step.out)
         table = [_nearest(function(n * given.scale) / scale) for n in range(-127, 128)]
         name = self._held(np.array(table, np.int8), f"{step.op.name}_table", "b")
@@ -373,7 +395,7 @@ class Writer:
         names = "x, y" if re.search(r"\by\b", text) else "x"
         known = self.tables.get(text)
         if known is None:
-            known = self.tables[text] = f"f{len(self.functions) + 1}"
+            known = self.tables[text] = self._new(f"f{len(self.functions) + 1}")
             lines = f"def {known}({names}):\n    return {text}\n\n"
             self.functions[known] = lines
         return _Name(known)
@@ -383,7 +405,7 @@ class Writer:
         text = repr(content)
         known = self.tables.get(text)
         if known is None:
-            known = self.tables[text] = f"{hint}_{len(self.held) + 1}"
+            known = self.tables[text] = self._new(f"{hint}_{len(self.held) + 1}")
             self.held[known] = text
         return _Name(known)
 
@@ -431,7 +453,7 @@ class Writer:
         bound = low if view.buffer is not None and view.buffer.code == "b" else None
         count = len(bias) if sizes is None else sizes[2][2]
         sums = self._buffer("i", count)
-        line = View(f"sums_{len(self.named)}", sums, count)
+        line = View(self._new(f"sums_{len(self.named)}"), sums, count)
         self.named.append(line)
         given = (x.name, name, held, view.name, line.name)
         if sizes is None:
@@ -441,7 +463,7 @@ class Writer:
         self.free.append(sums)
         self.views[out] = {view.buffer.code if view.buffer else "f": view}
         if follower is not None and bound is None:
-            relu = self.function("x if x > 0 else 0.0")
+            relu = self.function(UNARY["relu"])
             self.call("each", relu, view.name, view.name)
         if follower is not None:
             self.left[step.out] = 0
@@ -475,6 +497,13 @@ class Writer:
                 return False
         return True
 
+    def _new(self, name: str) -> str:
+        """A name that nothing else in the file has."""
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
     # ── memory ──────────────────────────────────────────────────────────────
 
     def _root(self, value: Value) -> Value:
@@ -484,10 +513,8 @@ class Writer:
 
     def _view(self, value: Value, code: str, length: int) -> View:
         buffer = self._buffer(code, length)
-        view = View(_plain(value.name) + ("_q" if code == "b" else ""), buffer, length)
-        known = {one.name for one in self.named} | RESERVED
-        while view.name in known:
-            view.name += "_"
+        name = self._new(plain(value.name) + ("_q" if code == "b" else ""))
+        view = View(name, buffer, length)
         self.named.append(view)
         return view
 
@@ -500,7 +527,8 @@ class Writer:
         elif fits:
             found = max(fits, key=lambda b: b.length)
         else:
-            found = Buffer(f"MEMORY_{len(self.buffers) + 1}", code)
+            name = self._new(f"MEMORY_{len(self.buffers) + 1}")
+            found = Buffer(name, code)
             self.buffers.append(found)
             found.length = length
             return found
@@ -525,9 +553,7 @@ class Writer:
     def _named_once(self, text: str, hint: str, size: int) -> str:
         known = self.tables.get(text)
         if known is None:
-            known = _plain(hint).upper()
-            while known in self.held:
-                known += "_"
+            known = self._new(plain(hint).upper())
             self.tables[text] = known
             self.held[known] = text
             self.weights += size
@@ -538,9 +564,7 @@ class Writer:
         if codes.nbytes < IN_FILE:
             text = f"Held({_bytes_text(codes)}, {codes.shape[1]})"
             return self._named_once(text, hint, codes.nbytes)
-        name = _plain(hint).upper()
-        while name in self.held or any(name == one for one, *_ in self.waiting):
-            name += "_"
+        name = self._new(plain(hint).upper())
         self.waiting.append((name, len(self.rows), len(codes)))
         self.rows += [base64.b64encode(row.tobytes()) for row in codes]
         self.weights += codes.nbytes
@@ -557,13 +581,7 @@ def _text(given: Any) -> str:
     if isinstance(given, tuple):
         inner = ", ".join(map(_text, given))
         return f"({inner},)" if len(given) == 1 else f"({inner})"
-    return repr(given)
-
-
-def _plain(name: str) -> str:
-    """A name of Python, made of a value's."""
-    found = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"v_{found}" if not found[:1].isalpha() or found in ("x", "array") else found
+    return literal(given) if isinstance(given, float) else repr(given)
 
 
 def _short(number: float) -> float:
@@ -572,11 +590,8 @@ def _short(number: float) -> float:
 
 
 def _nearest(value: float) -> int:
-    return int(min(max(value, -127), 127) + 127.5) - 127
-
-
-def _sizes(writer: Writer, step: Step) -> str:
-    return str(list(writer.shape(step.out)))
+    """The nearest whole number of 8 bits; they have no NaN, so it is 0."""
+    return 0 if value != value else int(min(max(value, -127), 127) + 127.5) - 127
 
 
 def _repeats(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int]:

@@ -17,12 +17,19 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import ArgumentError
-from burnbook.core.files import PathLike, atomic_write, printable
+from burnbook.core.files import PathLike, printable
 from burnbook.core.op import BackwardOp
-from burnbook.exporters.forms import output_names, refuse_compiled
+from burnbook.exporters.forms import (
+    input_names,
+    output_names,
+    program_of,
+    refuse_twice,
+    refuse_without_form,
+)
+from burnbook.exporters.onnx.files import write_model
 from burnbook.exporters.onnx.forms import FORMS, NoForm
 from burnbook.exporters.onnx.writer import Name, Writer
-from burnbook.program import Dim, Program, Step, Value, capture, mapped
+from burnbook.program import Dim, Program, Step, Value, mapped
 from burnbook.program.capture import Batch
 
 OLDEST, USUAL = 17, 18
@@ -57,8 +64,12 @@ def to_onnx(
     outputs, where `output_names` gives none, those of the keys or fields that they
     stand under in the result, else of the operations.
 
-    Weights beyond 1 GiB are written beside it, to `<path>.data`. Needs the package
-    onnx.
+    The results are those of the model, but for extremes and medians (also their places)
+    of lines that hold NaN, which ONNX leaves open.
+
+    Weights beyond 1 GiB are written beside it, to `<path>.<digest>.data`, named after
+    its contents, and what an earlier export under the same path had there is removed;
+    a write that fails leaves the earlier model whole. Needs the package onnx.
 
     Raises: ArgumentError with all operations that ONNX has no form for, and where they
     stand, or where `path` is named like a file of another format; GraphError where the
@@ -87,17 +98,7 @@ def to_onnx(
         output_names=output_names,
         metadata=metadata,
     )
-    if _weight(made) > LARGEST:
-        from onnx.external_data_helper import convert_model_to_external_data
-
-        side = path.name + ".data"
-        path.with_name(side).unlink(missing_ok=True)  # onnx appends to what is there
-        convert_model_to_external_data(made, location=side)
-        from onnx.external_data_helper import write_external_data_tensors
-
-        made = write_external_data_tensors(made, str(path.parent))
-    with atomic_write(path) as file:
-        file.write(made.SerializeToString())
+    write_model(made, path, LARGEST)
     return path
 
 
@@ -111,19 +112,10 @@ def onnx_model(
     metadata: Mapping[str, str] | None = None,
 ) -> Any:
     """The same as an `onnx.ModelProto`, without a file."""
-    try:
-        from onnx import defs
-    except ImportError:
-        what = "writing an .onnx file needs the package onnx"
-        raise ArgumentError("to_onnx", what, cure="pip install onnx") from None
-    newest = defs.onnx_opset_version()
-    if not OLDEST <= opset <= newest:
-        what = f"opset {opset} is not one of {OLDEST} to {newest}"
-        raise ArgumentError("to_onnx", what, cure=f"opset={USUAL}")
-    program = _program(model, examples, batch)
-    return Export(program, opset).model(
-        list(input_names), list(output_names), dict(metadata or {})
-    )
+    opset = _known_opset("to_onnx", opset)
+    texts = _texts(metadata or {})
+    program = program_of("to_onnx", model, examples, batch)
+    return Export(program, opset).model(input_names, output_names, texts)
 
 
 def unsupported(
@@ -136,23 +128,37 @@ def unsupported(
         >>> unsupported(lambda x: x.cummax(0), Tensor.ones([2, 3]), batch=None)
         [('cummax', '', 'ONNX has no such operator')]
     """
-    export = Export(_program(model, examples, batch), opset)
+    opset = _known_opset("unsupported", opset)
+    export = Export(program_of("unsupported", model, examples, batch), opset)
     export.write_steps()
     return export.problems
 
 
-def _program(model: Any, examples: tuple[Any, ...], batch: Any) -> Program:
-    refuse_compiled("to_onnx", model)
-    if isinstance(model, Program):
-        if examples:
-            what = "a program is captured already, and takes no examples"
-            raise ArgumentError("to_onnx", what)
-        return model
-    return capture(model, *examples, batch=batch)
+def _known_opset(where: str, opset: Any) -> int:
+    """The opset as a number; raises where the package onnx is not there or older."""
+    try:
+        from onnx import defs
+    except ImportError:
+        what = "writing an .onnx file needs the package onnx"
+        raise ArgumentError(where, what, cure="pip install onnx") from None
+    newest = defs.onnx_opset_version()
+    if not isinstance(opset, int | np.integer) or not OLDEST <= opset <= newest:
+        what = f"opset {opset!r} is not one of {OLDEST} to {newest}"
+        raise ArgumentError(where, what, cure=f"opset={USUAL}")
+    return int(opset)
 
 
-def _weight(model: Any) -> int:
-    return sum(len(one.raw_data) for one in model.graph.initializer)
+def _texts(metadata: Any) -> dict[str, str]:
+    """Metadata, whose keys and values are texts."""
+    if not isinstance(metadata, Mapping):
+        what = f"metadata is {type(metadata).__name__}, not texts by name"
+        raise ArgumentError("to_onnx", what, cure='metadata={"author": "…"}')
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            what = f"the metadata {key!r}: {value!r} is no text"
+            cure = f"metadata={{{str(key)!r}: {str(value)!r}}}"
+            raise ArgumentError("to_onnx", what, cure=cure)
+    return dict(metadata)
 
 
 class Export:
@@ -164,32 +170,17 @@ class Export:
         self.writer.taken.update(value.name for value in program.values)
         self.problems: list[tuple[str, str, str]] = []
         self.counts: dict[str, int] = {}
-        self.kept: set[str] = set()  # names of outputs, which other results leave free
 
-    def model(self, inputs: list[str], outputs: list[str], metadata: Any) -> Any:
+    def model(self, inputs: Any, outputs: Any, metadata: dict[str, str]) -> Any:
         """The whole file."""
         from onnx import helper
 
-        self._name_inputs(inputs)
-        names = output_names("to_onnx", self.program, outputs)
-        pairs = zip(names, self.program.outputs, strict=True)
-        self.kept = {name for name, value in pairs if name != value.name}
+        names = self._name(inputs, outputs)
         self.write_steps()
-        if self.problems:
-            facts = [
-                (op, f"{at}: {why}" if at else why) for op, at, why in self.problems
-            ]
-            one = len(facts) == 1
-            what = (
-                f"{len(facts)} operation{' has' if one else 's have'} no form in ONNX"
-            )
-            cure = None
-            if any("training" in why for _, _, why in self.problems):
-                cure = "model.valid()"
-            raise ArgumentError("to_onnx", what, facts, cure)
+        refuse_without_form("to_onnx", self.problems, " in ONNX")
         w = self.writer
         ends = [self._output(v, i, names) for i, v in enumerate(self.program.outputs)]
-        values = self.program.outputs
+        values, used = self.program.outputs, self._used(ends)
         graph = helper.make_graph(
             w.nodes,
             self.program.name.strip("<>") or "program",
@@ -198,7 +189,7 @@ class Export:
             [
                 w.numpy_helper.from_array(np.asarray(array, order="C"), name)
                 for name, array in w.constants.items()
-                if name in self._used(ends)
+                if name in used
             ],
             value_info=self._inner(ends),
         )
@@ -212,16 +203,27 @@ class Export:
         helper.set_model_props(made, metadata)
         return made
 
-    def _name_inputs(self, given: list[str]) -> None:
-        values = self.program.inputs
-        if len(given) not in (0, len(values)):
-            what = f"{len(given)} names came, and there are {len(values)} inputs"
-            raise ArgumentError("to_onnx", what)
-        for i, value in enumerate(values):
-            name = given[i] if given else value.name
-            if given and name != value.name:
-                name = self.writer.fresh(name)
-            self.writer.names[value] = name
+    def _name(self, inputs: Any, outputs: Any) -> list[str]:
+        """Name the inputs, and keep these names and those of the outputs free."""
+        w, program = self.writer, self.program
+        found = input_names("to_onnx", program, inputs)
+        names = output_names("to_onnx", program, outputs)
+        refuse_twice("to_onnx", "output", list(outputs))
+        weights = {v.name for v in program.constants if v.kind == "parameter"}
+        for kind, given, others in (
+            ("input", found if inputs else [], weights),
+            ("output", names if outputs else [], {*found, *weights}),
+        ):
+            if taken := [name for name in given if name in others]:
+                of = "a weight" if taken[0] in weights else "an input"
+                what = f"{taken[0]!r}, given to an {kind}, is the name of {of}"
+                raise ArgumentError("to_onnx", what, cure="another name")
+        w.names.update(zip(program.inputs, found, strict=True))
+        pairs = [*zip(found, program.inputs, strict=True)]
+        pairs += zip(names, program.outputs, strict=True)
+        w.kept = {name for name, value in pairs if name != value.name} - weights
+        w.taken |= w.kept
+        return names
 
     def write_steps(self) -> None:
         """Add the nodes of every step; what has no form is noted."""
@@ -291,8 +293,8 @@ class Export:
         outs = out if step.is_tuple else (out,)
         for value, array in zip(step.outputs, outs, strict=True):
             if value is not None:
-                w.constants[value.name] = np.asarray(backend.to_numpy(array))
-                w.names[value] = value.name
+                name = w.names[value] = w.own_name(value)
+                w.constants[name] = np.asarray(backend.to_numpy(array))
         return True
 
     def _named(self, value: Value, name: Name, begin: int) -> Name:
@@ -300,9 +302,7 @@ class Export:
         made = self.writer.nodes[begin:]
         if not any(name in node.output for node in made):
             return name
-        own = value.name
-        if own in self.kept:
-            own = self.writer.fresh(own)
+        own = self.writer.own_name(value)
         for node in made:
             for names in (node.input, node.output):
                 for i, one in enumerate(names):
@@ -324,13 +324,12 @@ class Export:
         name = w.name(value)
         first = self.program.outputs.index(value) == place
         wished = names[place]
-        if wished == name and first and value.kind == "result":
+        is_own = wished == name or wished == value.name in w.kept  # an input has it
+        if is_own and first and value.kind == "result":
             return name
-        is_free = wished not in w.taken
-        if wished in self.kept and not is_free:  # by a result that has left it free
-            given = {v.name for v in (*self.program.inputs, *self.program.constants)}
-            made = {one for node in w.nodes for one in node.output}
-            is_free = wished not in given | made | w.constants.keys()
+        used = {one for node in w.nodes for one in node.output}
+        used |= {w.names[v] for v in self.program.inputs} | w.constants.keys()
+        is_free = wished not in (used if wished in w.kept else used | w.taken)
         label = wished if is_free else w.fresh(wished)
         w.taken.add(label)
         end = w.helper.make_node("Identity", [name], [label], name=f"/{label}")
@@ -344,10 +343,11 @@ class Export:
     def _inner(self, ends: list[Name]) -> list[Any]:
         """Types and shapes of what lies between, for whoever looks at the file."""
         made = {name for node in self.writer.nodes for name in node.output}
+        outer = set(ends)
         return [
             self._info(value, name)
             for value, name in self.writer.names.items()
-            if value.kind == "result" and name in made and name not in ends
+            if value.kind == "result" and name in made and name not in outer
         ]
 
     def _info(self, value: Value, name: Name) -> Any:

@@ -30,6 +30,7 @@ class Writer:
         self.constants: dict[Name, np.ndarray] = {}
         self.names: dict[Value, Name] = {}
         self.taken: set[Name] = set()
+        self.kept: set[Name] = set()  # of inputs and outputs, which others leave free
         self.delayed: dict[Value, Callable[[], Name]] = {}
         self.parts: dict[
             Value, tuple[Name, Name, Any]
@@ -67,10 +68,14 @@ class Writer:
             return self.cast(self.size(value), like or INT64)
         return self.constant(np.asarray(value, like))
 
+    def own_name(self, value: Value) -> Name:
+        """The name of a value of the program, or one like it where that is kept."""
+        return self.fresh(value.name) if value.name in self.kept else value.name
+
     def _constant_of(self, value: Value) -> Name:
-        array = self.program.array(value)
-        self.constants[value.name] = array
-        return value.name
+        name = self.own_name(value)
+        self.constants[name] = self.program.array(value)
+        return name
 
     def array(self, name: Name) -> np.ndarray | None:
         """The elements of a constant; None for a value that is computed."""

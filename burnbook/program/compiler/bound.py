@@ -117,7 +117,8 @@ def binder(*names: str) -> Callable[[Binder], Binder]:
 
 def bind(call: Call) -> Bound:
     """A step, bound by whoever can, else as a call of its op."""
-    changes = any(type(leaf) in (Value, Formula) for leaf in leaves_of(call.attrs))
+    leaves = leaves_of((call.attrs, call.values))
+    changes = any(type(leaf) in (Value, Formula) for leaf in leaves)
     if changes and call.step.op.name not in WITH_FORMULAS:
         return called(call)
     for function in BINDERS.get(call.step.op.name, ()):

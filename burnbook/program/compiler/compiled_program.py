@@ -1,14 +1,15 @@
 """A program that runs as a plan: one for each batch size, made when it first comes."""
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
-from burnbook.backend.base import Backend
+from burnbook.backend.base import Backend, plain_backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import dtype_name, kind_of
 from burnbook.core.errors import ArgumentError, BackendError
@@ -21,10 +22,10 @@ from burnbook.program.compiler import (
 )
 from burnbook.program.compiler.fusion import RULES, FusedOp, FusionRule
 from burnbook.program.compiler.graph_plan import GraphPlan, plan_of
-from burnbook.program.compiler.passes import Lowered, Source, lower
+from burnbook.program.compiler.passes import Lowered, Source, lower, results_of
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.compiler.profiling import ProgramProfile, profiled
-from burnbook.program.sizes import Dim, at, mapped
+from burnbook.program.sizes import Dim, at
 from burnbook.program.trees import Place, lowest, taken
 from burnbook.program.values import Step, Value
 from burnbook.tensor import Tensor
@@ -60,7 +61,7 @@ class CompiledProgram:
         rules: Sequence[FusionRule] | None = None,
     ):
         self.program = program
-        self.backend = program.backend if backend is None else _plain(backend)
+        self.backend = program.backend if backend is None else plain_backend(backend)
         _refuse_other_types(program, self.backend)
         self._given_rules = rules
         if rules is None:  # which are written for CPUs
@@ -77,6 +78,7 @@ class CompiledProgram:
         self._made_kinds = [kind_of(value.dtype) for value in results]
         self._plans: OrderedDict[Any, list[Plan | GraphPlan]] = OrderedDict()
         self._lock = threading.Lock()
+        _programs.add(self)
 
     def __reduce__(self) -> Any:
         """What it is made of; plans and their memory are made anew."""
@@ -93,15 +95,18 @@ class CompiledProgram:
             if tensor.kind is not kind:
                 raise self._another_kind(given)
             array = tensor.value
+            if hasattr(array, "node"):
+                raise self._no_gradients()
             if array.dtype != dtype:
-                self._refuse_elements(array.dtype, dtype, given)
+                told = [f"{_name_of(t.value)} on {t.backend!r}" for t in given]
+                self._refuse_elements(array.dtype, dtype, told)
             arrays.append(array)
         backend = given[0].backend if given else self.backend
         made = tuple(
             [
                 Tensor(array, kind, backend, array.ndim)
                 for kind, array in zip(
-                    self._made_kinds, self.run(*arrays), strict=False
+                    self._made_kinds, self._run(arrays), strict=False
                 )
             ]
         )
@@ -124,17 +129,18 @@ class CompiledProgram:
                 )
         raise AssertionError("no tensor is of another kind")
 
-    def _refuse_elements(
-        self, dtype: Any, wanted: Any, given: Sequence[Tensor]
-    ) -> None:
-        """Raise for a tensor of other elements; whole numbers of fewer bits fit."""
+    def _no_gradients(self) -> ArgumentError:
+        """The error for a tensor whose gradient a plan would lose."""
+        what = "a plan remembers no gradients, and a tensor came that wants one"
+        cure = "x.detach(), the program itself, or capture_training for a whole step"
+        return ArgumentError(self.program.name, what, cure=cure)
+
+    def _refuse_elements(self, dtype: Any, wanted: Any, given: Sequence[str]) -> None:
+        """Raise for other elements; whole numbers of fewer bits fit."""
         if wanted.kind != "f" and np.can_cast(dtype, wanted):
             return
         program = self.program
-        facts = [
-            ("given", f"{dtype_name(tensor.value.dtype)} on {tensor.backend!r}")
-            for tensor in given
-        ]
+        facts = [("given", one) for one in given]
         facts += [("made for", str(value)) for value in program.inputs]
         what = f"it computes with {dtype_name(wanted)}, and {dtype_name(dtype)} came"
         cure = f"tensors of {program.backend!r}, or capture with tensors of this device"
@@ -147,7 +153,24 @@ class CompiledProgram:
         numbers: Mapping[str, float] | None = None,
     ) -> tuple[Any, ...]:
         """Run on raw arrays: the arrays of the outputs, as `Program.run` gives them."""
+        for array, dtype in zip(inputs, self._dtypes, strict=False):
+            if getattr(array, "dtype", None) != dtype:
+                if not hasattr(array, "dtype"):
+                    what = f"{type(array).__name__} is no array"
+                    cure = "np.asarray(…), or a call with tensors"
+                    raise ArgumentError(self.program.name, what, cure=cure)
+                self._refuse_elements(array.dtype, dtype, list(map(_name_of, inputs)))
+        return self._run(inputs, keys, numbers)
+
+    def _run(
+        self,
+        inputs: Sequence[Any],
+        keys: Iterable[tuple[int, int]] | None = None,
+        numbers: Mapping[str, float] | None = None,
+    ) -> tuple[Any, ...]:
         shapes = tuple([array.shape for array in inputs])
+        if keys is not None:
+            keys = self.program.checked_keys(keys)
         with self._lock:
             spare = self._plans.get(shapes)
             if spare is not None:
@@ -163,7 +186,7 @@ class CompiledProgram:
         drawn: Any = ()
         if self.program.keys:
             draw = self.backend.next_key
-            drawn = [draw() for _ in self.program.keys] if keys is None else list(keys)
+            drawn = [draw() for _ in self.program.keys] if keys is None else keys
         out = plan.run(inputs, drawn, numbers)
         with self._lock:
             spare = self._plans.setdefault(shapes, [])
@@ -213,19 +236,12 @@ class CompiledProgram:
             return at(leaf, n) if type(leaf) is Dim else leaf
 
         for step in steps:
-            values, attrs = mapped(step.inputs, put), mapped(step.attrs, put)
-            call = partial(backend.run, step.op, values, attrs)
-            if isinstance(step.op, FusedOp):
-                like = np.zeros((), step.out.dtype)
-                like = np.broadcast_to(like, step.out.shape_at(n))
-                out = step.op.first(call, like)
-            else:
-                out = call()
-            outs = out if step.is_tuple else (out,)
+            outs = results_of(step, backend, put, n)
             held.update(
                 (v, a) for v, a in zip(step.outputs, outs, strict=True) if v is not None
             )
-        return tuple([held[value] for value in self.program.outputs])
+        kept = [*constants.values(), *inputs]
+        return tuple([_apart(held[value], kept) for value in self.program.outputs])
 
     def explain(self, n: int = 1) -> str:
         """What runs for a batch of n: regions, fused steps, and memory.
@@ -265,6 +281,9 @@ class CompiledProgram:
             >>> [(call.what, call.ops, call.planned > 0) for call in found.calls]
             [('mul', 1, True), ('exp', 1, True)]
         """
+        if rounds < 1:
+            what = f"{rounds} rounds measure nothing"
+            raise ArgumentError("profile", what, cure="rounds=5")
         if not isinstance(self.backend, Numpy):
             what = f"on {self.backend!r} nothing can be timed call by call"
             raise BackendError("profile", what, cure="compile(Numpy())")
@@ -309,11 +328,29 @@ def _refuse_other_types(program: Source, backend: Backend) -> None:
             raise BackendError(program.name, what, facts, cure)
 
 
-def _plain(backend: Backend) -> Backend:
-    """The backend below all decorators."""
-    while backend.inner is not backend:
-        backend = backend.inner
-    return backend
+def _name_of(array: Any) -> str:
+    return dtype_name(array.dtype) if hasattr(array, "dtype") else type(array).__name__
+
+
+_programs: WeakSet[CompiledProgram] = WeakSet()
+
+
+def _after_fork() -> None:
+    """A child process has one thread, so nobody in it holds a lock."""
+    for program in list(_programs):
+        program._lock = threading.Lock()  # pyright: ignore[reportPrivateUsage] - ours
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _apart(array: Any, kept: Sequence[Any]) -> Any:
+    """An array that shares no memory with those that are kept."""
+    is_ours = isinstance(array, np.ndarray)
+    if is_ours and any(np.may_share_memory(array, other) for other in kept):
+        return array.copy()
+    return array
 
 
 def listing(name: str, plan: Plan | GraphPlan) -> str:
@@ -334,7 +371,7 @@ def listing(name: str, plan: Plan | GraphPlan) -> str:
         if region is not None and region.in_turns and i == region.numbers[0]:
             row += f", in turns with the next {len(region.numbers) - 1}"
         rows.append(row)
-    calls = len(plan.calls)
+    calls = len(plan.calls) + len(plan.updates)
     head = f"{name} for n = {plan.n}: {len(steps)} step{'s' * (len(steps) != 1)}"
     head += f" in {calls} call{'s' * (calls != 1)}"
     rest = f"memory: {plan.bytes} bytes planned, {plan.eager_bytes} bytes one by one"

@@ -112,15 +112,22 @@ class FusionRule:
     when: Condition | None = None
 
     def matched(
-        self, steps: Sequence[Step], start: int, follower: dict[Value, int]
+        self,
+        steps: Sequence[Step],
+        start: int,
+        follower: dict[Value, int],
+        several: set[int],
     ) -> tuple[int, ...]:
         """The numbers of the longest chain from a step on; empty where there is none.
 
         follower: of each value that one step alone uses, the number of that step.
+        several: the steps of which more than the first result is used; none of a chain
+        is, since what a rule makes of it has one result.
         """
         chain: list[int] = []
         for names, may_miss in self.links:
             number = start if not chain else self._next(steps, chain[-1], follower)
+            number = None if number in several else number
             if number is not None and steps[number].op.name in names:
                 chain.append(number)
             elif not may_miss:
@@ -284,14 +291,17 @@ def fused_steps(
 
     It stands where the last step of the chain stood, so that all its inputs are there.
     """
-    follower = _followers(steps, outputs)
+    uses = Counter(value for step in steps for value in step.values)
+    uses.update(outputs)
+    several = {i for i, step in enumerate(steps) if _uses_more(step, uses)}
+    follower = _followers(steps, uses)
     taken: set[int] = set()
     made: dict[int, Step] = {}
     for start in range(len(steps)):
         for rule in reversed(rules):
             if start in taken:
                 break
-            chain = rule.matched(steps, start, follower)
+            chain = rule.matched(steps, start, follower, several)
             if chain and not taken.intersection(chain):
                 taken.update(chain)
                 made[chain[-1]] = rule.fuse(tuple([steps[i] for i in chain]))
@@ -304,19 +314,18 @@ def fused_steps(
     return kept
 
 
-def _followers(steps: Sequence[Step], outputs: Iterable[Value]) -> dict[Value, int]:
-    """Of each value that one step alone uses, and once, that step.
+def _uses_more(step: Step, uses: Counter[Value]) -> bool:
+    """Whether more than the first result of a step is used."""
+    results = [value for value in step.outputs if value is not None]
+    return any(uses[value] for value in results[1:])
 
-    A step with several results is followed only where all but the first are unused.
-    """
-    uses = Counter(value for step in steps for value in step.values)
-    uses.update(outputs)
+
+def _followers(steps: Sequence[Step], uses: Counter[Value]) -> dict[Value, int]:
+    """Of each value that one step alone uses, and once, that step."""
     users = {value: i for i, step in enumerate(steps) for value in step.values}
     found: dict[Value, int] = {}
     for step in steps:
-        results = [value for value in step.outputs if value is not None]
-        if results and uses[results[0]] == 1 and not any(uses[v] for v in results[1:]):
-            number = users.get(results[0])
-            if number is not None:
-                found[results[0]] = number
+        value = next((value for value in step.outputs if value is not None), None)
+        if value is not None and uses[value] == 1 and value in users:
+            found[value] = users[value]
     return found

@@ -101,7 +101,7 @@ def _tables() -> dict[Any, tuple[str, list[str]]]:
         (True, "numbers", activation.SLOPES_BY_NUMBER),
     ):
         for op, function in table.items():
-            name = f"f{len(_functions)}"
+            name = f"{kind}_{op.name}{'_back' * back}"
             _functions[name] = function
             options = [*op.attrs, "", ""][:2] if kind == "numbers" else []
             found[back, kind, op] = name, options

@@ -9,6 +9,7 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.core.dtypes import unpickled
+from burnbook.core.errors import ArgumentError
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler.fusion import (
     FusedOp,
@@ -44,6 +45,24 @@ class Source:
         self.__dict__.update(state)
         own = {value: unpickled(array) for value, array in self.constants.items()}
         object.__setattr__(self, "constants", own)
+
+    def checked_keys(self, keys: Iterable[Any]) -> list[Any]:
+        """The keys of random numbers that a run is given, one for each draw."""
+        return keys_for(self.name, self.keys, keys)
+
+
+def keys_for(name: str, wanted: Sequence[Value], given: Iterable[Any]) -> list[Any]:
+    """The keys of random numbers that a run is given, one for each draw.
+
+    Raises:
+        ArgumentError: there are fewer or more.
+    """
+    found = list(given)
+    if len(found) != len(wanted):
+        what = f"it draws with {len(wanted)} keys, and {len(found)} came"
+        cure = "one key for each of program.keys, or none for the next ones"
+        raise ArgumentError(name, what, cure=cure)
+    return found
 
 
 @dataclass(frozen=True)
@@ -103,18 +122,28 @@ def folded(
                 return at(leaf, n)
             return constants[leaf] if type(leaf) is Value else leaf
 
-        values, attrs = mapped(step.inputs, put), mapped(step.attrs, put)
-        call = partial(backend.run, step.op, values, attrs)
-        if isinstance(step.op, FusedOp):
-            like = np.broadcast_to(np.zeros((), step.out.dtype), step.out.shape_at(n))
-            found = step.op.first(call, like)
-        else:
-            found = call()
-        results = found if step.is_tuple else (found,)
+        results = results_of(step, backend, put, n)
         for value, array in zip(step.outputs, results, strict=True):
             if value is not None:
                 constants[value] = array
     return kept, constants
+
+
+def results_of(
+    step: Step, backend: Backend, put: Callable[[Any], Any], n: int | None
+) -> tuple[Any, ...]:
+    """What a step gives by its op, which a backend runs; what a rule gives is checked.
+
+    put: the array or number that stands for a leaf of its inputs and attributes.
+    """
+    values, attrs = mapped(step.inputs, put), mapped(step.attrs, put)
+    call = partial(backend.run, step.op, values, attrs)
+    if isinstance(step.op, FusedOp):
+        like = np.broadcast_to(np.zeros((), step.out.dtype), step.out.shape_at(n))
+        found = step.op.first(call, like)
+    else:
+        found = call()
+    return found if step.is_tuple else (found,)
 
 
 def _is_fixed(step: Step, constants: Mapping[Value, Any], n: int | None) -> bool:

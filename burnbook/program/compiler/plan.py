@@ -111,10 +111,11 @@ class Plan:
         self.calls: list[Callable[[], Any]] = []
         self.steps_of: list[list[int]] = []  # of each of these calls
         self._join_calls()
+        self.updates: list[Callable[[], Any]] = []  # once the outputs are copied
         for old, new in what.updates:
             if self.roots.get(new) is not old:
                 target, found = self.arrays[old], self.arrays[new]
-                self.calls.append(partial(np.copyto, target, found))
+                self.updates.append(partial(np.copyto, target, found))
         self._ins = [self.arrays[value] for value in what.inputs]
         self._outs = [self.arrays[value] for value in what.outputs]
         self.eager_bytes = self._eager_bytes()
@@ -133,7 +134,10 @@ class Plan:
                 call()
         finally:
             reset_errstate(before)
-        return [out.copy() for out in self._outs]
+        outs = [out.copy() for out in self._outs]
+        for update in self.updates:
+            update()
+        return outs
 
     def _split(self, arrays: Arrays) -> list[Step]:
         """The steps, with those of a chain by themselves where nothing gains by it.
@@ -159,7 +163,7 @@ class Plan:
         found: list[float] = []
         before = set_errstate(no_errors)
         try:
-            for call in self.calls:
+            for call in (*self.calls, *self.updates):
                 began = perf_counter()
                 call()
                 found.append(perf_counter() - began)
@@ -462,7 +466,6 @@ class Plan:
 
     def _eager_bytes(self) -> int:
         """What a run without a plan holds at its peak."""
-        last = self._last_uses()
         made: dict[Value, int] = {self.roots[v]: -1 for v in self.what.inputs}
         lives: list[Lifetime] = []
         roots: dict[Value, Value] = {v: v for v in self.what.inputs}

@@ -17,6 +17,7 @@ from weakref import ref
 import numpy as np
 
 from burnbook.backend.base import Backend
+from burnbook.backend.compiled.runtime.locks import held_in_forks
 from burnbook.backend.fusion.deferred import Deferred, Spec
 from burnbook.backend.fusion.signature import Key, elementwise
 from burnbook.backend.fusion.stream import NUMBER, Nest, Step as Recorded
@@ -24,13 +25,13 @@ from burnbook.backend.numpy import Numpy, no_errors, reset_errstate, set_errstat
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler import kernels as kernels, patterns as patterns
 from burnbook.program.compiler.chains import Writer
-from burnbook.program.compiler.fusion import RULES, fused_steps
+from burnbook.program.compiler.fusion import RULES, FusedOp, fused_steps
 from burnbook.program.compiler.graph_plan import GraphPlan, plan_of as program_plan
 from burnbook.program.compiler.loops import can_compile
-from burnbook.program.compiler.passes import lower_steps, used_steps
+from burnbook.program.compiler.passes import lower_steps, results_of, used_steps
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.sizes import mapped
-from burnbook.program.values import Step, Value
+from burnbook.program.values import Step, Value, is_same
 
 COPIED = 1 << 20  # bytes that a run may copy to and from places of their own
 COPIED_THERE = 1 << 26  # the same on a GPU
@@ -66,6 +67,7 @@ class StreamPlan:
         if self.is_plain:  # the rules are written for CPUs
             wanted = fused_steps(wanted, self.outputs, RULES)
         self.wanted = wanted
+        self._unseen = any(isinstance(step.op, FusedOp) for step in wanted)
         self._spent = 0.0
         cost = self._write(False).cost
         self._cost = cost if self.is_plain and can_compile(backend) else 0.0
@@ -82,7 +84,10 @@ class StreamPlan:
         bound = self._bound
         if bound is not None:
             if bound.fits(inputs, numbers):
-                return bound.run(inputs, numbers)
+                try:
+                    return bound.run(inputs, numbers)
+                except Exception:  # what is wrong shows where the function runs
+                    self.give_up_places()
             self._bound, self._seen = None, []
         if self._patience and self._may_bind:
             self._look(inputs, numbers)
@@ -90,6 +95,8 @@ class StreamPlan:
             self._count()
         before = set_errstate(no_errors)
         try:
+            if self._unseen:
+                return self._checked(inputs, numbers)
             return self.function([value.array for value in inputs], numbers)
         except Exception:
             if not self.is_compiled:
@@ -98,6 +105,24 @@ class StreamPlan:
             return self.function([value.array for value in inputs], numbers)
         finally:
             reset_errstate(before)
+
+    def _checked(
+        self, inputs: Sequence[Deferred], numbers: Sequence[Any]
+    ) -> Sequence[Any]:
+        """The first run, step by step: whether rules give what their chains would."""
+        held: dict[Any, Any] = {
+            **dict(zip(self.numbers.values, numbers, strict=True)),
+            **{v: one.array for v, one in zip(self.inputs, inputs, strict=True)},
+        }
+
+        def put(leaf: Any) -> Any:
+            return held[leaf] if type(leaf) is Value else leaf
+
+        for step in self.wanted:
+            outs = results_of(step, self.backend, put, None)
+            held.update(zip(step.outputs, outs, strict=True))
+        self._unseen = False
+        return [held[value] for value in self.outputs]
 
     def _write(self, is_compiled: bool) -> Writer:
         made = Writer(self.wanted, self.inputs, self.outputs, self.backend, is_compiled)
@@ -125,15 +150,14 @@ class StreamPlan:
         self._patience -= 1
         if self.backend.has_graphs:
             if copied <= COPIED_THERE:
-                self._record(inputs, same, numbers)
+                self._bind(inputs, same, numbers)
         elif copied <= COPIED and any(same):
-            self._bound = BoundStream(self, inputs, same, numbers)
-            _kept.add(self)
+            self._bind(inputs, same, numbers)
 
-    def _record(
+    def _bind(
         self, inputs: Sequence[Deferred], same: Sequence[bool], numbers: Sequence[Any]
     ) -> None:
-        """Let a CUDA graph take over, where one can be made."""
+        """Let a plan or a CUDA graph take over, where one can be made."""
         try:
             self._bound = BoundStream(self, inputs, same, numbers)
         except Exception:  # what is wrong shows where the function runs
@@ -212,7 +236,7 @@ class BoundStream:
         return (
             not self.is_over
             and all(inputs[i] is one() for i, one in self.same)
-            and all(numbers[i] == number for i, number in self.fixed)
+            and all(is_same(numbers[i], number) for i, number in self.fixed)
         )
 
     def run(self, inputs: Sequence[Deferred], numbers: Sequence[Any]) -> Sequence[Any]:
@@ -228,7 +252,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.plans: list[ref[StreamPlan]] = []
-        self.lock = threading.Lock()
+        self.lock = held_in_forks(threading.Lock())
 
     def add(self, plan: StreamPlan) -> None:
         """Count one more."""
@@ -316,5 +340,5 @@ class Reader:
 def _bytes(value: Value) -> int:
     size = value.dtype.itemsize
     for length in value.shape:
-        size *= length if type(length) is int else 1
+        size *= int(length)  # type: ignore[arg-type] - a stream has no batch
     return size

@@ -117,11 +117,12 @@ class Chance:
 
     @classmethod
     def of(cls, call: Call) -> "Chance | None":
-        """Of a step; None where everything is dropped, or the key is always one."""
-        key = call.attrs.get("key")
-        if type(key) is not Value:
+        """Of a step; None where everything is dropped, the key is always one, or how
+        much is dropped changes from run to run."""
+        key, prob = call.attrs.get("key"), call.attrs["prob"]
+        if type(key) is not Value or type(prob) is Formula:
             return None
-        threshold, scale = dropout_limits(call.attrs["prob"])
+        threshold, scale = dropout_limits(prob)
         return None if threshold == CHANCES else cls(key, threshold, scale, call.given)
 
     def numbers(self) -> tuple[Any, ...]:
@@ -230,7 +231,10 @@ def bind_pooled_slopes(call: Call) -> Bound | None:
     from burnbook.backend.compiled import pool
 
     planes = [a.reshape(-1, *a.shape[2:]) for a in (g, y, out)]
-    window = (out.shape[2] // g.shape[2], out.shape[3] // g.shape[3])
+    name = call.attrs["chain"][0].removesuffix(".backward")
+    window = window_of(name, call.attrs, out.shape[2:], g.shape[2:])
+    if window is None:
+        raise AssertionError(f"{name} was fused with windows that overlap")
     args = (*planes, *window, F32.type(scale))
     part = partial(pool.share_rectified, *args)
     run = partial(part, 0, len(planes[0]))
@@ -310,16 +314,20 @@ class AdamPart:
 
     def numbers(self) -> tuple[tuple[Any, ...], bool]:
         """What the kernels take in this run: factors, and whether it is cautious."""
-        known = self.given.numbers
-        named = {
-            name: value(known) if type(value) is Formula else value
-            for name, value in self.attrs.items()
-        }
+        named = known_in(self.attrs, self.given)
         time, lr = named["time"], named["lr"]
         beta_1, beta_2 = named["beta_1"], named["beta_2"]
         step, scale = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
         rest = (named["epsilon"], named["penalty"], 1.0 - lr * named["decay"])
         return (step, beta_1, beta_2, scale, *rest), named["cautious"]
+
+
+def known_in(attrs: dict[str, Any], given: Given) -> dict[str, Any]:
+    """Attributes as they are in this run."""
+    return {
+        name: value(given.numbers) if type(value) is Formula else value
+        for name, value in attrs.items()
+    }
 
 
 @binder("sgd_step")
@@ -335,9 +343,9 @@ def bind_sgd(call: Call) -> Bound | None:
     after, size = (call.out.reshape(-1), none), param.size
 
     def run() -> None:
-        lr = attrs["lr"]
-        rate = lr(given.numbers) if type(lr) is Formula else lr
-        args = (before, after, (rate, attrs["penalty"], 0.0, 1.0), False, False)
+        named = known_in(attrs, given)
+        numbers = (named["lr"], named["penalty"], 0.0, 1.0)
+        args = (before, after, numbers, False, False)
         if size >= kernels.SERIAL:
             threads.run(kernels.momentum_range, args, size, kernels.GRAIN)
         else:

@@ -18,8 +18,6 @@ SAME = {
     "mul": "Mul",
     "div": "Div",
     "powf": "Pow",
-    "max_pair": "Max",
-    "min_pair": "Min",
     "matmul": "MatMul",
     "neg": "Neg",
     "abs": "Abs",
@@ -55,7 +53,6 @@ SAME = {
     "greater_equal": "GreaterOrEqual",
     "lower": "Less",
     "lower_equal": "LessOrEqual",
-    "is_inf": "IsInf",
 }
 BITS = {
     "bitwise_and": "BitwiseAnd",
@@ -114,9 +111,23 @@ def is_nan(w: Writer, step: Step, x: Name) -> Name:
     return w.node("Not", w.node("Equal", x, x))
 
 
+@form("is_inf")
+def is_inf(w: Writer, step: Step, x: Name) -> Name:
+    return _is_infinite(w, step, x)
+
+
 @form("is_finite")
 def is_finite(w: Writer, step: Step, x: Name) -> Name:
-    return w.node("Not", w.node("Or", w.node("IsNaN", x), w.node("IsInf", x)))
+    infinite = _is_infinite(w, step, x)
+    return w.node("Not", w.node("Or", w.node("IsNaN", x), infinite))
+
+
+def _is_infinite(w: Writer, step: Step, x: Name) -> Name:
+    """IsInf takes half precision only from opset 20 on."""
+    like = first_value(step)
+    if w.opset >= 20 or like.dtype.itemsize > 2:
+        return w.node("IsInf", x)
+    return w.node("Equal", w.node("Abs", x), w.number(math.inf, like))
 
 
 @form("to_bool")
@@ -237,17 +248,36 @@ def power(w: Writer, step: Step, x: Name, *, exponent: int) -> Name:
     return w.node("Identity", out) if out == x else out
 
 
+@form("max_pair", "min_pair")
+def pair(w: Writer, step: Step, x: Name, y: Name) -> Name:
+    """A NaN in y is passed over here, which Max and Min do not."""
+    is_max = step.op.name == "max_pair"
+    if not _is_float(step):
+        return w.node("Max" if is_max else "Min", x, y)
+    is_next = w.node("Less", x, y) if is_max else w.node("Less", y, x)
+    return w.node("Where", is_next, y, x)
+
+
 @form("atan2")
 def atan2(w: Writer, step: Step, y: Name, x: Name) -> Name:
+    """The angle of (|x|, |y|), mirrored by the signs, which zeros have as well."""
     like = first_value(step)
-    zero, half, pi = (w.number(n, like) for n in (0, math.pi / 2, math.pi))
-    upper = w.node("Less", y, zero)
-    turn = w.node("Where", upper, w.node("Neg", pi), pi)
-    steep = w.node("Where", upper, w.node("Neg", half), half)
-    steep = w.node("Where", w.node("Equal", y, zero), zero, steep)
-    angle = w.node("Atan", w.node("Div", y, x))
-    left = w.node("Where", w.node("Less", x, zero), w.node("Add", angle, turn), angle)
-    return w.node("Where", w.node("Equal", x, zero), steep, left)
+    height, width = w.node("Abs", y), w.node("Abs", x)
+    diagonal = w.node("Sign", height)  # of equals 1, also of ∞; of zeros 0
+    ratio = w.node("Div", height, width)
+    ratio = w.node("Where", w.node("Equal", height, width), diagonal, ratio)
+    angle = w.node("Atan", ratio)
+    turned = w.node("Sub", w.number(math.pi, like), angle)
+    angle = w.node("Where", _has_minus(w, like, x), turned, angle)
+    signs = w.number(-1, like), w.number(1, like)
+    # A product, since ONNX Runtime's Where makes 0 of −0.
+    return w.node("Mul", angle, w.node("Where", _has_minus(w, like, y), *signs))
+
+
+def _has_minus(w: Writer, like: Value, x: Name) -> Name:
+    """Where the sign is a minus: 1 / −0 is −∞."""
+    least = w.node("Min", x, w.node("Reciprocal", x))
+    return w.node("Less", least, w.number(0, like))
 
 
 @form("hypot")
@@ -259,8 +289,9 @@ def hypot(w: Writer, step: Step, x: Name, y: Name) -> Name:
     ratio = w.node("Div", least, most)
     grown = w.node("Add", w.node("Mul", ratio, ratio), w.number(1, like))
     length = w.node("Mul", most, w.node("Sqrt", grown))
-    bare = w.node("Equal", most, w.number(0, like))
-    return w.node("Where", w.node("Or", bare, w.node("IsInf", most)), most, length)
+    length = w.node("Where", w.node("Equal", most, w.number(0, like)), most, length)
+    infinite = w.node("Or", *(_is_infinite(w, step, side) for side in sides))
+    return w.node("Where", infinite, w.number(math.inf, like), length)
 
 
 @form("mask_where")

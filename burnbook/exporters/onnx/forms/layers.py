@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.exporters.forms import later
 from burnbook.exporters.onnx.forms.elementwise import first_value
 from burnbook.exporters.onnx.forms.registry import NoForm, form
 from burnbook.exporters.onnx.writer import Name, Writer
-from burnbook.ops.conv.windows import Windows
+from burnbook.ops.conv.windows import Windows, count_up, output_size
 from burnbook.ops.interpolate import tables
 from burnbook.ops.pool.pool import adaptive_tables
 from burnbook.ops.resample import Taps
@@ -66,30 +67,60 @@ def conv_transpose(
 
 @form("max_pool2d", "max_pool")
 def max_pool(w: Writer, step: Step, x: Name, **given: Any) -> Name:
-    return w.node("MaxPool", x, **_max_windows(given))
+    return w.node("MaxPool", x, **_max_windows(step, given))
 
 
 @form("max_pool_indices")
 def max_pool_indices(w: Writer, step: Step, x: Name, **given: Any) -> Name:
     """ONNX counts through the whole tensor, we count through an image."""
-    found = w.node_of("MaxPool", 2, x, **_max_windows(given))[1]
+    found = w.node_of("MaxPool", 2, x, **_max_windows(step, given))[1]
     count = w.constant(np.array(math.prod(w.fixed(step, since=2)), np.int64))
     return w.cast(w.node("Mod", found, count), step.out.dtype)
 
 
-def _max_windows(given: Any) -> Any:
+def _max_windows(step: Step, given: Any) -> Any:
     attrs = _windows(given["kernel_size"], given["stride"], given["padding"])
     attrs["dilations"] = list(given["dilation"])
-    attrs["ceil_mode"] = int(given.get("ceil_mode", False))
-    return attrs
+    return {**attrs, **_last_windows(step, **given)}
 
 
 @form("avg_pool2d", "avg_pool")
 def avg_pool(w: Writer, step: Step, x: Name, **given: Any) -> Name:
     attrs = _windows(given["kernel_size"], given["stride"], given["padding"])
     attrs["count_include_pad"] = int(given["count_include_pad"])
-    attrs["ceil_mode"] = int(given.get("ceil_mode", False))
-    return w.node("AveragePool", x, **attrs)
+    return w.node("AveragePool", x, **{**attrs, **_last_windows(step, **given)})
+
+
+def _last_windows(
+    step: Step,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes = (),
+    ceil_mode: bool = False,
+    **_: Any,
+) -> Any:
+    """Whether a last window may reach beyond the padding, only where one does.
+
+    Why: a window that would begin beyond the image is dropped, which older versions of
+    ONNX count nevertheless when they infer shapes. Along a dim that drops one, the
+    padding that no window reaches is left out.
+    """
+    if not ceil_mode:
+        return {"ceil_mode": 0}
+    sizes = [n for n in first_value(step).shape[2:] if isinstance(n, int)]
+    if len(sizes) < len(kernel_size):
+        return {"ceil_mode": 1}
+    steps = dilation or (1,) * len(kernel_size)
+    rows = [*zip(sizes, kernel_size, stride, padding, steps, strict=True)]
+    dropped = [count_up(*row) == output_size(*row) for row in rows]
+    ends = list(padding)
+    for i, (n, k, s, p, d) in enumerate(rows):
+        rest = (n + 2 * p - d * (k - 1) - 1) % s
+        if dropped[i] and not all(dropped) and rest <= p:
+            ends[i] = p - rest
+    return {"ceil_mode": int(not all(dropped)), "pads": [*padding, *ends]}
 
 
 @form("adaptive_avg_pool2d", "adaptive_avg_pool")
@@ -273,45 +304,52 @@ def attention(
     if cap is not None:
         bent = w.node("Tanh", w.node("Div", scores, w.number(cap, like)))
         scores = w.node("Mul", bent, w.number(cap, like))
-    hidden = w.number(max(given["hidden"], float(np.finfo(like.dtype).min)), like)
+    with np.errstate(over="ignore"):  # in half precision −1e9 is −∞, here as in eager
+        hidden = np.asarray(given["hidden"], like.dtype)
+    may_hide_all = False
     if mask:
-        if step.inputs[3].dtype.kind == "b":
-            scores = w.node("Where", mask, hidden, scores)
+        held, is_truth = w.array(mask), step.inputs[3].dtype.kind == "b"
+        nothing = True if is_truth else -math.inf
+        may_hide_all = bool(held is None or np.any(held == nothing))
+        if is_truth:
+            may_hide_all = may_hide_all and bool(hidden == -math.inf)
+            scores = w.node("Where", mask, w.constant(hidden), scores)
         else:
             scores = w.node("Add", scores, mask)
     if given["causal"]:
         s, t = step.inputs[0].shape[-2], step.inputs[1].shape[-2]
         if not (isinstance(s, int) and isinstance(t, int)):
             raise NoForm("its sequence follows the batch")
-        later = np.arange(t) > np.arange(t - s, t)[:, None]
-        scores = w.node("Where", w.constant(later, "later"), hidden, scores)
-    weights = _shares(w, step, scores, given["quiet"])
-    if mask and given["hidden"] == -math.inf:
-        weights = _nothing_where_all_is_hidden(w, step, mask, weights)
+        may_hide_all |= s > t and bool(hidden == -math.inf)
+        after = w.constant(later(s, t), "later")
+        scores = w.node("Where", after, w.constant(hidden), scores)
+    weights = _shares(w, step, scores, given["quiet"], may_hide_all)
     return w.node("MatMul", weights, value), weights
 
 
-def _shares(w: Writer, step: Step, scores: Name, quiet: bool) -> Name:
-    if not quiet:
-        return w.node("Softmax", scores, axis=-1)
+def _shares(
+    w: Writer, step: Step, scores: Name, quiet: bool, may_hide_all: bool
+) -> Name:
+    """Softmax along the keys; where every score is −∞, each share is 0.
+
+    Why: softmax alone would divide 0 by 0 there. A lowest number in place of −∞ would
+    spread the shares over what is hidden.
+    """
     like = first_value(step)
     zero = w.number(0, like)
-    peak = w.node("Max", w.reduce("ReduceMax", scores, [-1]), zero)
+    if not quiet and not may_hide_all:
+        return w.node("Softmax", scores, axis=-1)
+    most = w.reduce("ReduceMax", scores, [-1])
+    if not quiet:
+        is_hidden = w.node("Equal", most, w.number(-math.inf, like))
+        shares = w.node("Softmax", w.node("Where", is_hidden, zero, scores), axis=-1)
+        return w.node("Where", is_hidden, zero, shares)
+    peak = w.node("Max", most, zero)
     raised = w.node("Exp", w.node("Sub", scores, peak))
     total = w.reduce("ReduceSum", raised, [-1])
     return w.node(
         "Div", raised, w.node("Add", total, w.node("Exp", w.node("Neg", peak)))
     )
-
-
-def _nothing_where_all_is_hidden(
-    w: Writer, step: Step, mask: Name, weights: Name
-) -> Name:
-    """Where every score is hidden by −∞, the shares are 0."""
-    if step.inputs[3].dtype.kind != "b":
-        return weights
-    zero = w.number(0, first_value(step))
-    return w.node("Where", mask, zero, weights)
 
 
 # ── recurrent ────────────────────────────────────────────────────────────────

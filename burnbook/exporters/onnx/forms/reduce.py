@@ -1,4 +1,9 @@
-"""Along dims: sums, extremes, running sums, softmax, sorting."""
+"""Along dims: sums, extremes, running sums, softmax, sorting.
+
+What ReduceMax, ReduceMin, ArgMax, ArgMin and TopK make of NaN, ONNX leaves open. Here a
+line that holds one has NaN as its extreme, and its place as that of the extreme and of
+the median; ONNX Runtime passes over it, or takes the first element.
+"""
 
 from __future__ import annotations
 
