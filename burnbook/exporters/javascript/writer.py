@@ -34,8 +34,8 @@ RESERVED = frozenset(
     do else enum eval export extends false finally for function if implements import in
     instanceof interface let new null of package private protected public return static
     super switch this throw true try typeof undefined var void while with yield
-    Array ArrayBuffer Error Float32Array Infinity Int32Array Math NaN Number Object
-    RangeError Uint8Array
+    Array ArrayBuffer Boolean Error Float32Array Infinity Int32Array Math NaN Number
+    Object RangeError Uint8Array
     INPUTS Model TABLE WEIGHTS inputs n out
     """.split()  # noqa: SIM905
 )
@@ -256,7 +256,7 @@ def _loop(chain: Chain) -> tuple[str, list[str]]:
         loop = f"for (let {counter} = 0; {counter} < {stop}; {counter}++) {{"
         body.append("  " * (d + 1) + loop)
     elements = [
-        f"{arrays[view.storage]}[{index}]"
+        _element(arrays[view.storage], index, view.storage.kind)
         for view, index in zip(chain.reads, indices, strict=False)
     ]
     indent = "  " * (len(sizes) + 1)
@@ -276,6 +276,11 @@ def _loop(chain: Chain) -> tuple[str, list[str]]:
     return "\n".join([*head, *body, "}"]), more
 
 
+def _element(array: str, index: str, kind: str) -> str:
+    """An element; of an array of bool it is true or false, as a comparison is."""
+    return f"Boolean({array}[{index}])" if kind == "bool" else f"{array}[{index}]"
+
+
 def _rows(chain: Chain, elements: list[str], out: str) -> list[str]:
     """The lines of a chain; an element that an expression names twice gets a name."""
     rows: list[str] = []
@@ -283,13 +288,14 @@ def _rows(chain: Chain, elements: list[str], out: str) -> list[str]:
     made: list[str] = []
     for number, line in enumerate(chain.lines):
         given: list[str] = []
-        for argument in line.args:
+        kinds = line.kinds_taken
+        for argument, kind in zip(line.args, kinds, strict=True):
             if isinstance(argument, Made):
                 found = made[argument.place]
             elif isinstance(argument, Read):
                 found = elements[argument.place]
             else:
-                found = literal(argument)
+                found = literal(argument, kind)
             if isinstance(argument, Read) and _often(line.op):
                 if found not in named:
                     named[found] = f"v{len(named)}"

@@ -124,6 +124,13 @@ class Line:
     gives: str
     attrs: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def kinds_taken(self) -> list[str]:
+        """The kind of each argument: what `where` chooses by is a bool."""
+        if self.op == "where":
+            return ["bool", self.gives, self.gives]
+        return [self.takes] * len(self.args)
+
 
 @dataclass
 class Chain:

@@ -272,10 +272,8 @@ def _chain(chain: Chain) -> tuple[str, Groups]:
         return loaded[argument.place]
 
     for number, line in enumerate(chain.lines):
-        kinds = (
-            ["bool", line.gives, line.gives] if line.op == "where" else [line.takes] * 9
-        )
-        given = [text(a, kind) for a, kind in zip(line.args, kinds, strict=False)]
+        pairs = zip(line.args, line.kinds_taken, strict=True)
+        given = [text(argument, kind) for argument, kind in pairs]
         value = expression(line, given)
         if number + 1 < len(chain.lines):
             made.append(f"{line.op}_{number}")
