@@ -18,7 +18,6 @@ from burnbook.exporters.lowering import (
     Made,
     Plan,
     Read,
-    Storage,
     files,
 )
 from burnbook.exporters.lowering.files import Packed
@@ -173,7 +172,7 @@ def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:
         lines.append(f"    const {storage.name} = inputs[{files.quoted(value.name)}];")
     lines += ["", *[f"    {call}" for call in calls], "", "    return {"]
     for name, (value, storage) in zip(names, plan.outputs, strict=True):
-        data = f"{_place(storage)}.slice(0, {files.size(storage.size)})"
+        data = f"{storage.place}.slice(0, {files.size(storage.size)})"
         shape = ", ".join(files.size(one) for one in value.shape)
         lines.append(f"      {files.key(name)}: {{ data: {data}, shape: [{shape}] }},")
     return [*lines, "    };", "  }", "}"]
@@ -197,7 +196,7 @@ def _calls(plan: Plan) -> tuple[list[str], list[str]]:
     for call in plan.calls:
         note = [f"// {files.shown(call.note)}"] if call.note else []
         if isinstance(call, Call):
-            given = [_place(one) for one in [*call.reads.values(), call.out]]
+            given = [one.place for one in [*call.reads.values(), call.out]]
             sizes = [_given(name, one) for name, one in call.sizes.items()]
             calls += [*note, *_wrapped(files.camel(call.kernel), given, sizes)]
             continue
@@ -211,7 +210,7 @@ def _calls(plan: Plan) -> tuple[list[str], list[str]]:
             taken.add(name)
             loops[body] = name
             chains.append(body.replace("function NAME(", f"function {name}("))
-        given = [_place(one) for one in [*call.inputs, call.out.storage]]
+        given = [one.place for one in [*call.inputs, call.out.storage]]
         calls += [*note, f"{name}({', '.join([*given, *more])});"]
     return chains, calls
 
@@ -230,10 +229,6 @@ def _given(name: str, value: object) -> str:
     text = files.size(value) if isinstance(value, Dim) else files.number(value)
     key = files.camel(name)
     return key if key == text else f"{key}: {text}"
-
-
-def _place(storage: Storage) -> str:
-    return f"b{storage.slot}" if storage.role == "result" else storage.name
 
 
 def _loop(chain: Chain) -> tuple[str, list[str]]:
@@ -397,9 +392,8 @@ def _along(kernel: str) -> str:
 def reserved() -> frozenset[str]:
     """The names that inputs and weights must not have in a file."""
     along = {files.camel(f"reduce_{word}") for word in [*REDUCTIONS, *SEARCHES]}
-    buffers = {f"b{i}" for i in range(1000)}
     functions = {*_library(), *files.helpers(), *RUNNING, *along}
-    return RESERVED | functions | buffers
+    return RESERVED | functions
 
 
 @cache

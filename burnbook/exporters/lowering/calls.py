@@ -35,6 +35,11 @@ class Storage:
     array: np.ndarray | None = None
     codes: tuple[np.ndarray, float] | None = None
 
+    @property
+    def place(self) -> str:
+        """What a file calls it: its own name, or that of its buffer, as "b0"."""
+        return f"b{self.slot}" if self.role == "result" else self.name
+
 
 @dataclass(frozen=True)
 class View:

@@ -36,6 +36,7 @@ from burnbook.program.sizes import Dim, at
 MOST_READS = 6  # of a chain: WebGPU promises eight buffers in a kernel
 MOST_LINES = 48
 MOST_COPIED = 1 << 16  # elements that a constant may have when it is laid anew
+OF_BUFFER = re.compile(r"b[0-9]+")  # see Storage.place
 USUAL_BATCH = 8  # by which buffers are compared where the batch says how large they are
 
 
@@ -143,10 +144,13 @@ class Lowering:
     # ── what forms ask ──────────────────────────────────────────────────────
 
     def fresh(self, name: str) -> str:
-        """A name that nothing else has, of letters, digits and underscores."""
+        """A name that nothing else has, of letters, digits and underscores.
+
+        None is that of a buffer.
+        """
         first = plain(name)
         found, count = first, 2
-        while found in self.names:
+        while found in self.names or OF_BUFFER.fullmatch(found):
             found = f"{first}_{count}"
             count += 1
         self.names.add(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from burnbook.exporters.lowering import Plan, Storage, files
+from burnbook.exporters.lowering import Plan, files
 from burnbook.exporters.lowering.files import Packed
 from burnbook.exporters.wgsl.writer import Groups, Kernels
 from burnbook.program import Size
@@ -62,7 +62,7 @@ def _outputs(plan: Plan) -> list[str]:
         shape = ", ".join(map(files.size, value.shape))
         lines += [
             "  {",
-            f'    name: {files.quoted(name)}, buffer: "b{storage.slot}", '
+            f'    name: {files.quoted(name)}, buffer: "{storage.place}", '
             f'type: "{storage.kind}",',
             f"    count: {files.size(storage.size)}, shape: [{shape}],",
             "  },",
@@ -86,7 +86,7 @@ def _steps(kernels: Kernels) -> list[str]:
         "const STEPS = [",
     ]
     for one in kernels.dispatches:
-        bound = [files.quoted(_place(storage)) for storage in one.bound]
+        bound = [files.quoted(storage.place) for storage in one.bound]
         bound += ["null"] if one.uses_batch else []
         note = f"  // {files.shown(one.note)}" if one.note else ""
         lines += [
@@ -113,10 +113,6 @@ def _ceiling(total: Size, each: int) -> str:
     return (
         files.size(total) if each == 1 else f"Math.ceil({files.factor(total)} / {each})"
     )
-
-
-def _place(storage: Storage) -> str:
-    return f"b{storage.slot}" if storage.role == "result" else storage.name
 
 
 def _texts(kernels: Kernels) -> list[str]:

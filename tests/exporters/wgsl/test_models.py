@@ -148,6 +148,23 @@ def test_names_never_become_code(tmp_path):
     assert all("alert" not in kernel for kernel in made.kernels.values())
 
 
+def test_no_input_or_weight_has_the_key_of_a_buffer(tmp_path):
+    layer = nn.LinearConfig(2, 3).init(DEVICE)
+    x = numbers(2, 2)
+    program = capture(lambda x: (layer.forward(x).exp() + 1.0).softmax(1), x)
+    for i, value in enumerate([*program.inputs, *program.constants]):
+        object.__setattr__(value, "name", f"b{i}")
+    made = to_wgsl(program, tmp_path / "model.js")
+    text = made.path.read_text()
+    (given,) = re.findall(r'"b0": \{ name: "(\w+)"', text)
+    held = re.findall(r'^  \["(\w+)", "f32", ', text, re.MULTILINE)
+    bound = [re.findall(r'"(\w+)"', row) for row in re.findall(r"bind: (.*)", text)]
+    assert len(held) == 2
+    assert set(bound[0][:3]) == {given, *held}
+    buffers = {name for row in bound for name in row} - {given, *held}
+    assert buffers == {"b0", "b1"}, "each buffer has a key of its own"
+
+
 def test_other_shapes_and_batches_are_refused(tmp_path):
     def run(x, y):
         return x + y
