@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -26,6 +28,7 @@ MODULES = (".js", ".mjs")  # how files of JavaScript are named
 FEW = 256  # numbers: fewer stay floats, as biases do
 HALF_MOST = 65504.0
 LINE = 96
+HASH = 12  # digits of a hash in the name of a file of weights
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def weight_lines(made: Packed, weights: str, target: Path) -> list[str]:
     ]
     table = ["const TABLE = [", *rows, "];"]
     if weights == "beside":
-        return [*table, f"const WEIGHTS = {quoted(beside(target).name)};"]
+        return [*table, f"const WEIGHTS = {quoted(beside(target, made).name)};"]
     text = base64.b64encode(made.data).decode()
     parts = [text[i : i + LINE] for i in range(0, len(text), LINE)] or [""]
     if len(parts) == 1:
@@ -101,18 +104,41 @@ def weight_lines(made: Packed, weights: str, target: Path) -> list[str]:
     return [*table, f"const WEIGHTS =\n{lines};"]
 
 
-def beside(target: Path) -> Path:
-    """The file with the weights beside a file of JavaScript."""
-    return target.with_name(f"{target.stem}.bin")
+def beside(target: Path, made: Packed) -> Path:
+    """The file with the weights beside a file of JavaScript: "net.js.<hash>.weights".
+
+    Why: no record ends in .weights, so none is overwritten; and by the hash of what it
+    holds, a module finds the weights that it was written with, or none.
+    """
+    code = hashlib.sha256(made.data).hexdigest()[:HASH]
+    return target.with_name(f"{target.name}.{code}.weights")
 
 
-def written(target: Path, text: str, made: Packed, weights: str) -> None:
-    """Write the file, and the weights beside it where that was asked for."""
-    if weights == "beside":
-        with atomic_write(beside(target)) as file:
+def written(target: Path, text: str, made: Packed, weights: str) -> Path | None:
+    """Write the file, and the weights beside it where that was asked for.
+
+    Gives where the weights beside it are. Those of the file that had this name before
+    are removed last, so that it stays whole with them if something cannot be written.
+    """
+    found = beside(target, made) if weights == "beside" else None
+    is_new = found is not None and not found.exists()
+    if found is not None:
+        with atomic_write(found) as file:
             file.write(made.data)
-    with atomic_write(target) as file:
-        file.write(text.encode())
+    try:
+        with atomic_write(target) as file:
+            file.write(text.encode())
+    except BaseException:
+        if found is not None and is_new:
+            with contextlib.suppress(OSError):
+                found.unlink()
+        raise
+    ours = re.compile(rf"{re.escape(target.name)}\.[0-9a-f]{{{HASH}}}\.weights")
+    for path in target.parent.iterdir():
+        if ours.fullmatch(path.name) and path != found:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    return found
 
 
 def quoted(text: str) -> str:

@@ -36,7 +36,7 @@ class WgslFile:
     """A file that was written: where, how large its weights are, and its kernels.
 
     kernels: the text of each by name. steps: their names, in the order in which they
-    run.
+    run. beside: the file with the weights, where they are not in the file.
     """
 
     path: Path
@@ -45,6 +45,7 @@ class WgslFile:
     outputs: tuple[str, ...]
     kernels: dict[str, str]
     steps: tuple[str, ...]
+    beside: Path | None
     _plan: Plan = field(repr=False)
     _kernels: Kernels = field(repr=False)
     _runner: list[Runner] = field(default_factory=list[Runner], init=False, repr=False)
@@ -74,10 +75,11 @@ def to_wgsl(
 
     model: a module, a function of tensors, or a `Program`. examples: tensors that it
     takes; of a Program none. weights: "embedded" in the file, or "beside" it in
-    `<name>.bin`. precision: of the weights in the file: "f32", "f16" or "int8"; kernels
-    compute with f32. batch: the dim of the examples that may have any size, or None.
-    output_names: one for each output; without them they are called as the keys or
-    fields that they stand under in the result, else as the operations.
+    `<name>.<hash>.weights`, where the file finds them. precision: of the weights in the
+    file: "f32", "f16" or "int8"; kernels compute with f32. batch: the dim of the
+    examples that may have any size, or None. output_names: one for each output; without
+    them they are called as the keys or fields that they stand under in the result, else
+    as the operations.
 
     The page gets the model by `const model = await Model.load()`, and `await
     model.forward` takes flat arrays by the names of the inputs, and gives `{ data,
@@ -112,7 +114,7 @@ def to_wgsl(
     made = files.packed(plan.constants, precision)
     files.fits("to_wgsl", made, weights)
     text = text_of(plan, kernels, made, weights, target)
-    files.written(target, text, made, weights)
+    beside = files.written(target, text, made, weights)
     return WgslFile(
         target,
         len(made.data),
@@ -120,6 +122,7 @@ def to_wgsl(
         tuple(plan.names),
         dict(kernels.texts),
         tuple(one.kernel for one in kernels.dispatches),
+        beside,
         plan,
         kernels,
     )

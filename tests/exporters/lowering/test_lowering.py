@@ -1,11 +1,15 @@
 """What programs become: views, chains, calls, and memory that is used again."""
 
+import errno
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from burnbook import nn
 from burnbook.backend import Numpy
-from burnbook.core.errors import ArgumentError
+from burnbook.core.errors import ArgumentError, DataError
 from burnbook.core.op import OPS
 from burnbook.exporters import to_micropython
 from burnbook.exporters.forms import NoForm
@@ -213,6 +217,46 @@ def test_a_compiled_program_is_refused(write, tmp_path):
     compiled = capture(lambda x: x.exp(), Tensor.ones([1, 3])).compile()
     with pytest.raises(ArgumentError, match="a compiled program came"):
         write(compiled, tmp_path / "net.py" if write is to_micropython else "net.js")
+
+
+def scaled(number):
+    return lambda x: x * Tensor.full([1, 300], number, DEVICE)
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_a_write_that_fails_leaves_the_old_file_whole(write, tmp_path, monkeypatch):
+    x, path = Tensor.ones([1, 300], DEVICE), tmp_path / "net.js"
+    write(scaled(2.0), path, x, weights="beside")
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    replace = os.replace
+
+    def broken(source, target):
+        if Path(target).name == "net.js":
+            raise OSError(errno.EIO, "the disk is broken")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(DataError, match="the disk is broken"):
+        write(scaled(3.0), path, x, weights="beside")
+    monkeypatch.undo()
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_a_new_file_takes_the_old_weights_away_and_no_others(write, tmp_path):
+    x, path = Tensor.ones([1, 300], DEVICE), tmp_path / "net.js"
+    others = [tmp_path / "net.weights", tmp_path / "net.js.my.weights"]
+    for other in others:
+        other.write_bytes(b"kept")
+    twin = write(scaled(2.0), tmp_path / "net.mjs", x, weights="beside")
+    first = write(scaled(2.0), path, x, weights="beside")
+    second = write(scaled(3.0), path, x, weights="beside")
+    assert first.beside != second.beside
+    kept = {*others, path, second.beside, twin.path, twin.beside}
+    assert set(tmp_path.iterdir()) == kept
+    assert second.beside.name in path.read_text()
+    write(scaled(3.0), path, x)
+    assert set(tmp_path.iterdir()) == kept - {second.beside}
 
 
 def named(x):
