@@ -509,7 +509,11 @@ function gather(x, indices, out, { outer, count, inner, picks }) {
 /** A row for each index: `on` at the index, `off` elsewhere. out [rows, size] */
 function oneHot(x, out, { rows, size, on, off }) {
   out.fill(off, 0, rows * size);
-  for (let r = 0; r < rows; r++) out[r * size + x[r]] = on;
+  for (let r = 0; r < rows; r++) {
+    const index = x[r];
+    if (index < 0 || index >= size) throw new RangeError(`index ${index} of ${size}`);
+    out[r * size + index] = on;
+  }
 }
 
 /** The places of elements in order, equal ones as they stand. x [outer, count, inner] */

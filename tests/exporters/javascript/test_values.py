@@ -23,6 +23,14 @@ def agrees(run, tmp_path, *given):
         np.testing.assert_allclose(one.astype(other.dtype), other, 1e-6)
 
 
+@pytest.mark.parametrize("index", [-1, 3, 4])
+def test_an_index_outside_of_a_row_of_one_hot_is_an_error(index, tmp_path):
+    x = Tensor.from_ints([0, 2], DEVICE)
+    made = to_javascript(lambda x: x.one_hot(3), tmp_path / "net.mjs", x)
+    with pytest.raises(RuntimeError, match=f"index {index} of 3"):
+        predicted(made, np.array([0, index]))
+
+
 OF_BOOLS = {
     "xor": lambda x, b: x.greater_elem(0.0).bool_xor(b),
     "equal": lambda x, b: x.greater_elem(0.0).equal(b),
