@@ -51,6 +51,18 @@ def packed(constants: Iterable[Storage], precision: str) -> Packed:
     return Packed(bytes(data), table)
 
 
+def unpacked(made: Packed) -> dict[str, np.ndarray]:
+    """The constants by name as a page reads them: f32, i32, or bytes of 0 and 1."""
+    types = {"f32": "<f4", "i32": "<i4", "bool": "u1", "f16": "<f2", "int8": "i1"}
+    found: dict[str, np.ndarray] = {}
+    for name, form, start, count, scale in made.table:
+        array = np.frombuffer(made.data, types[form], count, start)
+        if form == "int8":
+            array = array * np.float64(scale)
+        found[name] = array.astype(np.float32) if array.dtype.kind == "f" else array
+    return found
+
+
 def _form(one: Storage, precision: str) -> tuple[np.ndarray, str, float]:
     array = one.array
     if array is None:

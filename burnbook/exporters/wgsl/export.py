@@ -23,7 +23,7 @@ from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike
 from burnbook.exporters.forms import refuse_extension
 from burnbook.exporters.lowering import Plan, files, lowered, problems
-from burnbook.exporters.lowering.files import MODULES, Precision, Weights
+from burnbook.exporters.lowering.files import MODULES, Packed, Precision, Weights
 from burnbook.exporters.wgsl.device import Runner
 from burnbook.exporters.wgsl.page import text_of
 from burnbook.exporters.wgsl.writer import Kernels, kernels_of
@@ -48,17 +48,20 @@ class WgslFile:
     beside: Path | None
     _plan: Plan = field(repr=False)
     _kernels: Kernels = field(repr=False)
+    _made: Packed = field(repr=False)
     _runner: list[Runner] = field(default_factory=list[Runner], init=False, repr=False)
 
     def run(self, *inputs: object) -> tuple[np.ndarray, ...]:
         """What the kernels give for inputs, run by the package wgpu.
+
+        The weights are those of the file, in its precision.
 
         inputs: arrays or tensors of the shapes that the program takes, of any batch.
         """
         arrays = [np.asarray(one) for one in inputs]
         n = _batch_size(self._plan, arrays)
         if not self._runner:
-            self._runner.append(Runner(self._plan, self._kernels))
+            self._runner.append(Runner(self._plan, self._kernels, self._made))
         return tuple(self._runner[0].run(arrays, n))
 
 
@@ -125,6 +128,7 @@ def to_wgsl(
         beside,
         plan,
         kernels,
+        made,
     )
 
 

@@ -41,6 +41,23 @@ def test_100_digits_are_read_as_they_are_here(tmp_path):
     np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
 
 
+@needs_gpu
+@pytest.mark.parametrize("precision", ["f32", "f16", "int8"])
+def test_a_run_has_the_weights_of_the_file(precision, tmp_path):
+    layer, x = nn.LinearConfig(32, 32).init(DEVICE), numbers(2, 32)
+    made = to_wgsl(layer, tmp_path / "model.js", x, precision=precision)
+    weight = np.asarray(layer.weight.val())
+    step = np.abs(weight).max() / 127
+    codes = np.rint(weight / step)
+    kept = {
+        "f32": weight,
+        "f16": weight.astype(np.float16).astype(np.float32),
+        "int8": (codes * step).astype(np.float32),
+    }
+    wanted = np.asarray(x) @ kept[precision] + np.asarray(layer.bias.val())
+    np.testing.assert_allclose(made.run(x)[0], wanted, 1e-5, 1e-6)
+
+
 def test_the_guide_is_seven_kernels_and_its_chains_are_fused(tmp_path):
     made = to_wgsl(guide(), tmp_path / "model.js", numbers(1, 28, 28))
     assert made.steps == (
