@@ -66,6 +66,9 @@ def to_javascript(
     norms) stay float32 at each precision, as do those with NaN, with infinity, with
     numbers beyond 65504 at "f16", or of zeros alone at "int8".
 
+    Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
+    refused, and what is computed wraps around.
+
     Raises: ArgumentError with all operations that have no form there, and where they
     stand; GraphError where the model cannot be captured.
 

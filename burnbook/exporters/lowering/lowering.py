@@ -36,6 +36,8 @@ from burnbook.program.sizes import Dim, at
 MOST_READS = 6  # of a chain: WebGPU promises eight buffers in a kernel
 MOST_LINES = 48
 MOST_COPIED = 1 << 16  # elements that a constant may have when it is laid anew
+LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1  # of whole numbers
+DIVISIONS = ("div", "remainder", "fmod")
 OF_BUFFER = re.compile(r"b[0-9]+")  # see Storage.place
 USUAL_BATCH = 8  # by which buffers are compared where the batch says how large they are
 
@@ -248,6 +250,7 @@ class Lowering:
             return Read(reads.index(view))
 
         for line in lines:
+            refuse_numbers(line)
             args = tuple(place(argument) for argument in line.args)
             made.append(Line(line.op, args, line.takes, line.gives, line.attrs))
             places.append(len(made) - 1)
@@ -281,10 +284,11 @@ class Lowering:
                 reads.append(view)
             return Read(reads.index(view))
 
-        made = [
-            Line(line.op, tuple(map(place, line.args)), line.takes, line.gives)
-            for line in lines
-        ]
+        made: list[Line] = []
+        for line in lines:
+            refuse_numbers(line)
+            args = tuple(map(place, line.args))
+            made.append(Line(line.op, args, line.takes, line.gives))
         self.calls.append(Chain(made, reads, out, self.note))
 
     # ── between ─────────────────────────────────────────────────────────────
@@ -328,7 +332,7 @@ class Lowering:
         if (
             kind == "i32"
             and flat.size
-            and (flat.max() >= 1 << 31 or flat.min() < -(1 << 31))
+            and (flat.max() > HIGHEST or flat.min() < LOWEST)
         ):
             raise NoForm("a whole number of it has more than 32 bits")
         flat = flat.astype({"f32": np.float32, "i32": np.int32}.get(kind, np.uint8))
@@ -406,6 +410,16 @@ def plain(name: str) -> str:
     """
     found = re.sub(r"\W", "_", name, flags=re.ASCII)[:80].rstrip("_") or "v"
     return found if found[0].isalpha() else f"v_{found}"
+
+
+def refuse_numbers(line: Line) -> None:
+    """Raise for literals among whole numbers that their 32 bits do not hold."""
+    for argument, kind in zip(line.args, line.kinds_taken, strict=True):
+        if kind == "i32" and isinstance(argument, (int, float, np.number)):
+            if not LOWEST <= argument <= HIGHEST:
+                raise NoForm(f"the whole number {argument} has more than 32 bits")
+    if line.op in DIVISIONS and line.takes == "i32" and line.args[1] == 0:
+        raise NoForm("it divides a whole number by zero")
 
 
 def _codes(program: Program) -> dict[str, tuple[np.ndarray, float]]:

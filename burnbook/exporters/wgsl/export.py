@@ -94,6 +94,9 @@ def to_wgsl(
     planned here, so that a run in the browser only binds and dispatches. Kernels
     cannot raise: an index beyond a table reads its last row.
 
+    Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
+    refused, and what is computed wraps around.
+
     Raises: ArgumentError with all operations that have no kernel, and where they stand;
     GraphError where the model cannot be captured.
 

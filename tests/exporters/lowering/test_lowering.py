@@ -28,7 +28,7 @@ from burnbook.exporters.lowering.sizes import fixed, largest, plus, times
 from burnbook.exporters.wgsl import to_wgsl
 from burnbook.program import capture
 from burnbook.program.sizes import Dim
-from burnbook.tensor import Tensor
+from burnbook.tensor import Int, Tensor
 
 DEVICE = Numpy()
 
@@ -150,6 +150,39 @@ def test_whole_numbers_of_more_than_32_bits_are_refused():
 
     ((op, _, why),) = problems("here", run, (Tensor.from_ints([1]),), None)
     assert (op, why) == ("add", "a whole number of it has more than 32 bits")
+
+
+@pytest.mark.parametrize(
+    ("op", "run"),
+    [
+        ("add", lambda i: i + 5_000_000_000),
+        ("sub", lambda i: i - (1 << 31)),
+        ("greater", lambda i: i.greater_elem(1 << 31)),
+        ("clamp", lambda i: i.clamp_max(1 << 40)),
+        ("mask_fill", lambda i: i.mask_fill(i.greater_elem(0), -(1 << 40))),
+        ("pad", lambda i: i.pad((1, 1, 0, 0), 1 << 40)),
+    ],
+)
+def test_a_literal_of_more_than_32_bits_is_refused(op, run):
+    x = Tensor.from_ints([[1]], DEVICE)
+    ((found, _, why),) = problems("here", run, (x,), None)
+    assert found == op
+    assert why.startswith("the whole number ")
+    assert why.endswith(" has more than 32 bits")
+
+
+def test_the_least_and_the_largest_of_32_bits_are_written():
+    def run(i):
+        return (i + ((1 << 31) - 1)) * -(1 << 31)
+
+    assert problems("here", run, (Tensor.from_ints([1], DEVICE),), None) == []
+
+
+@pytest.mark.parametrize("run", [lambda i: i / 0, lambda i: i % 0])
+def test_a_whole_number_is_not_divided_by_zero(run):
+    i = Tensor.empty([0], DEVICE, Int)
+    ((_, _, why),) = problems("here", run, (i,), None)
+    assert why == "it divides a whole number by zero"
 
 
 def test_products_of_the_batch_with_itself_are_refused():
