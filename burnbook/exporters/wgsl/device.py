@@ -10,9 +10,8 @@ import numpy as np
 from burnbook.core.errors import ArgumentError
 from burnbook.exporters.lowering import Plan, Storage
 from burnbook.exporters.lowering.files import Packed, unpacked
+from burnbook.exporters.lowering.sizes import size_at
 from burnbook.exporters.wgsl.writer import Kernels
-from burnbook.program import Size
-from burnbook.program.sizes import Dim, at
 
 TYPES = {"f32": np.float32, "i32": np.int32, "bool": np.uint32}
 
@@ -61,7 +60,7 @@ class Runner:
         """The outputs, for arrays of a batch of n."""
         device = self.device
         buffers = [
-            self._buffer(max(_size(size, n) for size in sizes))
+            self._buffer(max(size_at(size, n) for size in sizes))
             for _, sizes in self.plan.buffers
         ]
         held: dict[Storage, Any] = dict(self.weights)
@@ -95,7 +94,7 @@ class Runner:
             data = device.queue.read_buffer(buffers[storage.slot])
             array = np.frombuffer(data, TYPES[storage.kind])
             shape = value.shape_at(n)
-            array = array[: _size(storage.size, n)].reshape(shape)
+            array = array[: size_at(storage.size, n)].reshape(shape)
             found.append(array.astype(bool) if storage.kind == "bool" else array)
         return found
 
@@ -108,7 +107,3 @@ class Runner:
         if given.size:
             self.device.queue.write_buffer(made, 0, given)
         return made
-
-
-def _size(size: Size, n: int) -> int:
-    return int(at(size, n) if isinstance(size, Dim) else size)

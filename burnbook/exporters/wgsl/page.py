@@ -104,15 +104,14 @@ def _groups(groups: Groups) -> str:
         _ceiling(total, each)
         for total, each in zip(groups.total, groups.each, strict=True)
     ]
-    return f"spread({counts[0]})" if len(counts) == 1 else f"[{', '.join(counts)}]"
+    return f"spread({' * '.join(one for one in counts if one != '1') or '1'})"
 
 
 def _ceiling(total: Size, each: int) -> str:
     if not isinstance(total, Dim):
         return str(-(-total // each))
-    return (
-        files.size(total) if each == 1 else f"Math.ceil({files.factor(total)} / {each})"
-    )
+    text = files.factor(total)
+    return text if each == 1 else f"Math.ceil({text} / {each})"
 
 
 def _texts(kernels: Kernels) -> list[str]:

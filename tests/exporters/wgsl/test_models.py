@@ -153,6 +153,38 @@ def test_more_elements_than_one_dim_of_workgroups_holds(tmp_path):
     assert (found[:-1] == 1.0).all()
 
 
+@needs_gpu
+def test_more_tiles_than_one_dim_of_workgroups_holds(tmp_path):
+    rows = 16 * MOST_GROUPS + 20
+    layer = nn.LinearConfig(1, 2).init(DEVICE)
+    made = to_wgsl(layer, tmp_path / "model.js", numbers(3, 1))
+    x = np.zeros((rows, 1), np.float32)
+    x[-1] = 1.0
+    (found,) = made.run(x)
+    weight, bias = (np.asarray(p.val()) for p in (layer.weight, layer.bias))
+    np.testing.assert_allclose(found[-1], weight[0] + bias, 1e-6)
+    np.testing.assert_allclose(found[:-1], np.broadcast_to(bias, (rows - 1, 2)), 1e-6)
+
+
+@needs_gpu
+def test_more_matrices_than_one_dim_of_workgroups_holds(tmp_path):
+    x, y = numbers(3, 2, 3), numbers(3, 3, 2, seed=1)
+    made = to_wgsl(lambda x, y: x.matmul(y), tmp_path / "model.js", x, y)
+    count = MOST_GROUPS + 2
+    x = np.ones((count, 2, 3), np.float32)
+    y = np.broadcast_to(np.arange(count)[:, None, None], (count, 3, 2))
+    (found,) = made.run(x, y.astype(np.float32))
+    assert (found == 3.0 * np.arange(count)[:, None, None]).all()
+
+
+@needs_gpu
+def test_whole_numbers_are_multiplied_as_matrices(tmp_path):
+    x = Tensor.from_ints([[1, -2], [3, 1 << 24]], DEVICE)
+    y = Tensor.from_ints([[5, 6], [7, 3]], DEVICE)
+    made = to_wgsl(lambda x, y: x.matmul(y), tmp_path / "model.js", x, y, batch=None)
+    np.testing.assert_array_equal(made.run(x, y)[0], np.asarray(x.matmul(y)))
+
+
 def test_names_never_become_code(tmp_path):
     program = capture(lambda x: x + 1.0, Tensor.ones([2]), batch=None)
     name = "*/ `${alert(1)}` \n </script> \u2028"
