@@ -231,8 +231,11 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def input_lines(plan: Plan) -> list[str]:
-    """What `batchOf` is told of the inputs."""
+def input_lines(plan: Plan, *, named: bool = False) -> list[str]:
+    """What `batchOf` is told of the inputs.
+
+    named: also what each is called among the buffers, and its type.
+    """
     lines = ["const INPUTS = {"]
     for value, storage in plan.inputs:
         whole = storage.size
@@ -240,7 +243,8 @@ def input_lines(plan: Plan) -> list[str]:
             (whole.scale, whole.offset) if isinstance(whole, Dim) else (0, int(whole))
         )
         shape = quoted(size_text(value.shape))
-        parts = f"scale: {scale}, offset: {offset}, shape: {shape}"
+        more = f'name: {quoted(storage.name)}, type: "{storage.kind}", ' if named else ""
+        parts = f"{more}scale: {scale}, offset: {offset}, shape: {shape}"
         lines.append(f"  {key(value.name)}: {{ {parts} }},")
     return [*lines, "};"]
 

@@ -23,7 +23,7 @@ def text_of(
     )
     parts = [
         "\n".join(_head(plan, made, target)),
-        "\n".join(_inputs(plan)),
+        "\n".join(files.input_lines(plan, named=True)),
         "\n".join(_outputs(plan)),
         "\n".join(_buffers(plan)),
         "\n".join(_steps(kernels)),
@@ -45,15 +45,6 @@ def _head(plan: Plan, made: Packed, target: Path) -> list[str]:
         "Inputs are flat arrays, row by row; n is the batch size, and may be any.",
     ]
     return files.head(plan, usage, f"Weights {len(made.data):,} bytes.")
-
-
-def _inputs(plan: Plan) -> list[str]:
-    lines: list[str] = []
-    rows = files.input_lines(plan)
-    for row, (_, storage) in zip(rows[1:-1], plan.inputs, strict=True):
-        more = f'name: {files.quoted(storage.name)}, type: "{storage.kind}", '
-        lines.append(row.replace("{ scale:", f"{{ {more}scale:", 1))
-    return [rows[0], *lines, rows[-1]]
 
 
 def _outputs(plan: Plan) -> list[str]:

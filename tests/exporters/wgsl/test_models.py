@@ -214,6 +214,15 @@ def test_no_input_or_weight_has_the_key_of_a_buffer(tmp_path):
     assert buffers == {"b0", "b1"}, "each buffer has a key of its own"
 
 
+def test_a_name_that_looks_like_the_row_of_an_input_stays_a_name(tmp_path):
+    program = capture(lambda x: x + 1.0, Tensor.ones([2]), batch=None)
+    name = "a{ scale:b { scale: 1"
+    object.__setattr__(program.inputs[0], "name", name)
+    text = to_wgsl(program, tmp_path / "model.js").path.read_text()
+    (row,) = re.findall(r"const INPUTS = \{\n  (.*)\n\};", text)
+    assert row.startswith(f'"{name}": {{ name: "a__scale_b___scale__1", type: "f32", ')
+
+
 def test_other_shapes_and_batches_are_refused(tmp_path):
     def run(x, y):
         return x + y
