@@ -56,11 +56,12 @@ EXPRESSIONS = {
     "sub": "{x} - {y}",
     "mul": "{x} * {y}",
     "div": "{x} / {y}",
-    "powf": "{x} ** {y}",
-    "remainder": "{x} - {y} * Math.floor({x} / {y})",
+    "half_power": "{x} === -Infinity ? Infinity : Math.sqrt({x}) + 0",
+    "powf": "power({x}, {y})",
+    "remainder": "remainder({x}, {y})",
     "fmod": "{x} % {y}",
-    "max_pair": "Math.max({x}, {y})",
-    "min_pair": "Math.min({x}, {y})",
+    "max_pair": "{x} < {y} ? {y} : {x}",
+    "min_pair": "{y} < {x} ? {y} : {x}",
     "equal": "{x} === {y}",
     "not_equal": "{x} !== {y}",
     "greater": "{x} > {y}",
@@ -88,7 +89,10 @@ WHOLE = {  # of whole numbers
     "mul": "Math.imul({x}, {y})",
     "square": "Math.imul({x}, {x})",
 }
-USES = {"erf": "erf", "gelu": "erf", "round": "round"}  # functions of kernels.js
+USES = {  # functions of kernels.js
+    **{"erf": "erf", "gelu": "erf", "round": "round"},
+    **{"powf": "power", "remainder": "remainder"},
+}
 
 
 def expression(line: Line, names: list[str]) -> str:

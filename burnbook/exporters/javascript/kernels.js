@@ -534,6 +534,23 @@ function argsort(x, out, { outer, count, inner, descending }) {
   }
 }
 
+/**
+ * Of places in order, the one in the middle; where there is NaN, that of the first NaN.
+ * x [outer, count, inner]
+ */
+function medianPlace(x, places, out, { outer, count, inner }) {
+  for (let a = 0; a < outer; a++) {
+    for (let b = 0; b < inner; b++) {
+      const at = a * count * inner + b;
+      const placeOf = (i) => places[at + i * inner];
+      const isLost = (i) => Number.isNaN(x[at + placeOf(i) * inner]);
+      let i = Math.floor((count - 1) / 2);
+      if (isLost(count - 1)) for (i = 0; !isLost(i); i++);
+      out[a * inner + b] = placeOf(i);
+    }
+  }
+}
+
 /** Each channel and its neighbors, summed. x [outer, count, inner] */
 function neighborSum(x, out, { outer, count, inner, before, after }) {
   for (let a = 0; a < outer; a++) {
@@ -651,4 +668,15 @@ function erf(x) {
 function round(x) {
   const near = Math.round(x);
   return near - x === 0.5 && near % 2 !== 0 ? near - 1 : near;
+}
+
+/** xʸ, which is 1 for x = 1 and whatever y, and for x = −1 and an infinite y. */
+function power(x, y) {
+  return x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y;
+}
+
+/** The rest of a division, with the sign of the divisor. */
+function remainder(x, y) {
+  const rest = x % y;
+  return rest !== 0 && rest < 0 !== y < 0 ? rest + y : rest;
 }

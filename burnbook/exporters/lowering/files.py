@@ -243,7 +243,9 @@ def input_lines(plan: Plan, *, named: bool = False) -> list[str]:
             (whole.scale, whole.offset) if isinstance(whole, Dim) else (0, int(whole))
         )
         shape = quoted(size_text(value.shape))
-        more = f'name: {quoted(storage.name)}, type: "{storage.kind}", ' if named else ""
+        more = (
+            f'name: {quoted(storage.name)}, type: "{storage.kind}", ' if named else ""
+        )
         parts = f"{more}scale: {scale}, offset: {offset}, shape: {shape}"
         lines.append(f"  {key(value.name)}: {{ {parts} }},")
     return [*lines, "};"]

@@ -7,6 +7,7 @@ from burnbook.backend import Numpy
 from burnbook.exporters.javascript import to_javascript
 from burnbook.ops.compare import to_bool
 from burnbook.tensor import Tensor, apply
+from tests.support.careful_values import CAREFUL, LINES, pairs, wanted
 from tests.support.node_models import needs_node, predicted
 
 pytestmark = needs_node
@@ -16,11 +17,19 @@ DEVICE = Numpy()
 def agrees(run, tmp_path, *given):
     made = to_javascript(run, tmp_path / "net.mjs", *given, batch=None)
     found = list(predicted(made, *given).values())
-    with np.errstate(all="ignore"):
-        wanted = run(*given)
-    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-    for one, other in zip(found, map(np.asarray, wanted), strict=True):
+    for one, other in zip(found, wanted(run, *given), strict=True):
         np.testing.assert_allclose(one.astype(other.dtype), other, 1e-6)
+
+
+@pytest.mark.parametrize("name", CAREFUL)
+def test_nan_infinity_and_zeros_give_what_they_give_here(name, tmp_path):
+    agrees(CAREFUL[name], tmp_path, *pairs())
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_the_median_of_a_line_with_nan_is_its_first_nan(dim, tmp_path):
+    x = Tensor.from_numpy(LINES, DEVICE)
+    agrees(lambda x: x.median_with_indices(dim), tmp_path, x)
 
 
 @pytest.mark.parametrize("index", [-1, 3, 4])

@@ -224,7 +224,7 @@ def test_every_op_that_onnx_has_has_kernels_or_a_reason():
         *("fft_pairs", "rfft_pairs", "irfft_pairs", "irfft_back", "rfft_back"),
         *("to_codes", "from_codes"),  # of constants, so they are computed at once
         *("uniform", "normal", "bernoulli", "orthogonal", "dropout"),
-        *("half_power", "batch_norm", "max_pool_indices"),  # of training, and of pools
+        *("batch_norm", "max_pool_indices"),  # of training, and of pools
     }
     assert (set(ONNX) & known) - set(FORMS) - without == set()
 
