@@ -90,8 +90,11 @@ WHOLE = {  # of whole numbers
     "square": "Math.imul({x}, {x})",
 }
 USES = {  # functions of kernels.js
-    **{"erf": "erf", "gelu": "erf", "round": "round"},
-    **{"powf": "power", "remainder": "remainder"},
+    "erf": "erf",
+    "gelu": "erf",
+    "round": "round",
+    "powf": "power",
+    "remainder": "remainder",
 }
 
 

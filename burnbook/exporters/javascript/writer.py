@@ -72,8 +72,9 @@ def text_of(plan: Plan, made: Packed, weights: str, target: Path) -> str:
     ]
     loading = ["unpacked", "batchOf"]
     loading.append("bytesOf" if weights == "embedded" else "bytesBeside")
+    sizes = f"Weights {len(made.data):,} bytes, memory {memory(plan)} bytes."
     parts = [
-        "\n".join(_head(plan, made, target)),
+        "\n".join(files.head(plan, target, sizes)),
         "\n".join(files.input_lines(plan)),
         "\n".join(_model(plan, calls, weights)),
         *chains,
@@ -95,20 +96,6 @@ def memory(plan: Plan) -> str:
         total, each = total + offset * WIDTHS[kind], each + scale * WIDTHS[kind]
     parts = ([f"{each:,} n"] if each else []) + ([f"{total:,}"] if total > 0 else [])
     return " + ".join(parts) or "0"
-
-
-def _head(plan: Plan, made: Packed, target: Path) -> list[str]:
-    name = files.shown(target.name)
-    given = ", ".join(files.shown(value.name) for value, _ in plan.inputs)
-    usage = [
-        f'  import {{ Model }} from "./{name}";',
-        "  const model = await Model.load();",
-        f"  const results = model.forward({{ {given} }});",
-        "",
-        "Inputs are flat arrays, row by row; n is the batch size, and may be any.",
-    ]
-    sizes = f"Weights {len(made.data):,} bytes, memory {memory(plan)} bytes."
-    return files.head(plan, usage, sizes)
 
 
 def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:

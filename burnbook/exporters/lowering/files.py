@@ -243,16 +243,26 @@ def input_lines(plan: Plan, *, named: bool = False) -> list[str]:
             (whole.scale, whole.offset) if isinstance(whole, Dim) else (0, int(whole))
         )
         shape = quoted(size_text(value.shape))
-        more = (
-            f'name: {quoted(storage.name)}, type: "{storage.kind}", ' if named else ""
-        )
-        parts = f"{more}scale: {scale}, offset: {offset}, shape: {shape}"
+        parts = f"scale: {scale}, offset: {offset}, shape: {shape}"
+        if named:
+            parts = f'name: {quoted(storage.name)}, type: "{storage.kind}", {parts}'
         lines.append(f"  {key(value.name)}: {{ {parts} }},")
     return [*lines, "};"]
 
 
-def head(plan: Plan, usage: list[str], sizes: str) -> list[str]:
-    """The comment at the beginning of a file."""
+def head(plan: Plan, target: Path, sizes: str, *, waits: bool = False) -> list[str]:
+    """The comment at the beginning of a file.
+
+    sizes: a sentence about them. waits: whether a page waits for a device to answer.
+    """
+    given = ", ".join(shown(value.name) for value, _ in plan.inputs)
+    usage = [
+        f'  import {{ Model }} from "./{shown(target.name)}";',
+        f"  const model = await Model.load();{'  // or load(device)' if waits else ''}",
+        f"  const results = {'await ' if waits else ''}model.forward({{ {given} }});",
+        "",
+        "Inputs are flat arrays, row by row; n is the batch size, and may be any.",
+    ]
     rows = [
         f"{role} {shown(name)} {shown(size_text(value.shape))} {storage.kind}"
         for role, names, values in (

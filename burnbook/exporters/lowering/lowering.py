@@ -415,9 +415,9 @@ def plain(name: str) -> str:
 def refuse_numbers(line: Line) -> None:
     """Raise for literals among whole numbers that their 32 bits do not hold."""
     for argument, kind in zip(line.args, line.kinds_taken, strict=True):
-        is_literal = kind == "i32" and isinstance(argument, (int, float, np.number))
-        if is_literal and not LOWEST <= argument <= HIGHEST:
-            raise NoForm(f"the whole number {argument} has more than 32 bits")
+        number = argument if isinstance(argument, (int, float)) else 0
+        if kind == "i32" and not LOWEST <= number <= HIGHEST:
+            raise NoForm(f"the whole number {number} has more than 32 bits")
     if line.op in DIVISIONS and line.takes == "i32" and line.args[1] == 0:
         raise NoForm("it divides a whole number by zero")
 

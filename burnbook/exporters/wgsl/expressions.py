@@ -112,7 +112,7 @@ def expression(line: Line, names: list[str]) -> str:
 
 def _is_zero(value: object) -> TypeGuard[float]:
     """Whether it is a literal 0, by which no driver need divide as one expects."""
-    return isinstance(value, (int, float, np.number)) and value == 0
+    return isinstance(value, (int, float)) and value == 0
 
 
 def literal(value: Any, kind: str) -> str:

@@ -21,8 +21,9 @@ def text_of(
     source = (
         "bytesOf(WEIGHTS)" if weights == "embedded" else "await bytesBeside(WEIGHTS)"
     )
+    sizes = f"Weights {len(made.data):,} bytes."
     parts = [
-        "\n".join(_head(plan, made, target)),
+        "\n".join(files.head(plan, target, sizes, waits=True)),
         "\n".join(files.input_lines(plan, named=True)),
         "\n".join(_outputs(plan)),
         "\n".join(_buffers(plan)),
@@ -33,18 +34,6 @@ def text_of(
         "\n".join(files.weight_lines(made, weights, target)),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _head(plan: Plan, made: Packed, target: Path) -> list[str]:
-    given = ", ".join(files.shown(value.name) for value, _ in plan.inputs)
-    usage = [
-        f'  import {{ Model }} from "./{files.shown(target.name)}";',
-        "  const model = await Model.load();  // or load(device)",
-        f"  const results = await model.forward({{ {given} }});",
-        "",
-        "Inputs are flat arrays, row by row; n is the batch size, and may be any.",
-    ]
-    return files.head(plan, usage, f"Weights {len(made.data):,} bytes.")
 
 
 def _outputs(plan: Plan) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from burnbook.exporters.lowering.calls import Line, Storage, View
 from burnbook.exporters.lowering.lowering import Lowering, straight
 from burnbook.exporters.lowering.registry import NoForm, form
-from burnbook.exporters.lowering.sizes import product, times
+from burnbook.exporters.lowering.sizes import product
 from burnbook.program import Shape, Step, Value
 
 WORDS = ("sum", "mean", "max", "min", "prod", "all", "any")
