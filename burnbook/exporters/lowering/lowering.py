@@ -37,6 +37,7 @@ MOST_READS = 6  # of a chain: WebGPU promises eight buffers in a kernel
 MOST_LINES = 48
 MOST_COPIED = 1 << 16  # elements that a constant may have when it is laid anew
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1  # of whole numbers
+NUMBERS = (int, float, np.integer, np.floating)  # that literals may be
 DIVISIONS = ("div", "remainder", "fmod")
 OF_BUFFER = re.compile(r"b[0-9]+")  # see Storage.place
 USUAL_BATCH = 8  # by which buffers are compared where the batch says how large they are
@@ -415,7 +416,7 @@ def plain(name: str) -> str:
 def refuse_numbers(line: Line) -> None:
     """Raise for literals among whole numbers that their 32 bits do not hold."""
     for argument, kind in zip(line.args, line.kinds_taken, strict=True):
-        number = argument if isinstance(argument, (int, float)) else 0
+        number = argument if isinstance(argument, NUMBERS) else 0
         if kind == "i32" and not LOWEST <= number <= HIGHEST:
             raise NoForm(f"the whole number {number} has more than 32 bits")
     if line.op in DIVISIONS and line.takes == "i32" and line.args[1] == 0:

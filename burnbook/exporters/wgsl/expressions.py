@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from burnbook.exporters.lowering import Line
+from burnbook.exporters.lowering.lowering import NUMBERS
 from burnbook.program.sizes import Dim
 
 EXPRESSIONS = {
@@ -112,7 +113,7 @@ def expression(line: Line, names: list[str]) -> str:
 
 def _is_zero(value: object) -> TypeGuard[float]:
     """Whether it is a literal 0, by which no driver need divide as one expects."""
-    return isinstance(value, (int, float)) and value == 0
+    return isinstance(value, NUMBERS) and value == 0
 
 
 def literal(value: Any, kind: str) -> str:

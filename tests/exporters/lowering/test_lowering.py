@@ -159,6 +159,8 @@ def test_whole_numbers_of_more_than_32_bits_are_refused():
         ("sub", lambda i: i - (1 << 31)),
         ("greater", lambda i: i.greater_elem(1 << 31)),
         ("clamp", lambda i: i.clamp_max(1 << 40)),
+        ("clamp", lambda i: i.clamp(np.int64(-1 << 40), 3)),
+        ("hot_rows", lambda i: i.reshape([1]).one_hot_fill(3, 1 << 40, 0, -1)),
         ("mask_fill", lambda i: i.mask_fill(i.greater_elem(0), -(1 << 40))),
         ("pad", lambda i: i.pad((1, 1, 0, 0), 1 << 40)),
     ],
