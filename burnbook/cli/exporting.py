@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from burnbook.cli.records import make_module
 from burnbook.cli.shared import Subcommands, command, say
+from burnbook.core.errors import ArgumentError
+from burnbook.core.files import printable
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -123,7 +126,7 @@ def _weights(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--beside",
         action="store_true",
-        help="weights in a file beside it, TARGET with the ending .bin",
+        help="weights in a file beside it, TARGET.HASH.weights",
     )
 
 
@@ -149,10 +152,21 @@ def _zeros(sizes: tuple[int, ...], kind: str, device: Any) -> Any:
     return made.bool() if kind == "bool" else made
 
 
+def _refuse_record(options: argparse.Namespace, *targets: Path) -> None:
+    """Raise where a file that would be written is the record that is read."""
+    for target in targets:
+        with contextlib.suppress(OSError):  # one of them is not there
+            if target.samefile(options.record):
+                where = f"write {printable(target)}"
+                what = "that is the record which is read"
+                raise ArgumentError(where, what, cure="another name for what it writes")
+
+
 def _read(options: argparse.Namespace) -> tuple[Any, list[Any]]:
     """The module with the record in it, and examples of its inputs."""
     from burnbook.record.inspection import recorder_for
 
+    _refuse_record(options, options.target)
     recorder = recorder_for(options.record, f"read {options.record}")
     module = make_module(options.module).load_file(options.record, recorder)
     return module, _examples(module, options)
@@ -193,9 +207,8 @@ def _written(options: argparse.Namespace, write: Callable[..., Any]) -> int:
     module, examples = _read(options)
     weights = "beside" if options.beside else "embedded"
     asked = {"precision": options.precision, "weights": weights}
-    path: Path = write(module, options.target, *examples, **asked).path
-    paths = [path, path.with_name(f"{path.stem}.bin")] if options.beside else [path]
-    for file in paths:
+    made = write(module, options.target, *examples, **asked)
+    for file in filter(None, (made.path, made.beside)):
         say(f"wrote {file}, {file.stat().st_size:,} bytes")
     return 0
 
@@ -210,6 +223,7 @@ def run_export(options: argparse.Namespace) -> int:
         FullPrecisionSettings,
     )
 
+    _refuse_record(options, options.target)
     wide = options.dtype == "f64"
     settings = DoublePrecisionSettings if wide else FullPrecisionSettings
     recorder = type(recorder_for(options.record, f"read {options.record}"))(settings)
@@ -232,6 +246,8 @@ def run_rust(options: argparse.Namespace) -> int:
 
     module = make_module(options.module)
     if options.record is not None:
+        names = ("model.mpk", "model.bpk")
+        _refuse_record(options, *(options.folder / name for name in names))
         recorder = recorder_for(options.record, f"read {options.record}")
         module = module.load_file(options.record, recorder)
     examples = _examples(module, options)

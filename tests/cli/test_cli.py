@@ -19,6 +19,7 @@ from burnbook.backend import Numpy
 from burnbook.cli import learn
 from burnbook.nn import LinearConfig
 from burnbook.record import (
+    BinFileRecorder,
     CompactRecorder,
     FullPrecisionSettings,
     NamedMpkFileRecorder,
@@ -435,10 +436,45 @@ def test_export_javascript_and_wgsl_write_a_module_of_javascript(
     code, out, _ = run(capsys, *given, "--precision", "f16", "--beside")
     assert code == 0
     names = [line.split(",")[0].rpartition("/")[2] for line in out.splitlines()]
-    assert names == ["net.js", "net.bin"]
+    assert len(names) == 2
+    assert names[0] == "net.js"
+    assert re.fullmatch(r"net\.js\.[0-9a-f]{12}\.weights", names[1])
     assert "export class Model" in target.read_text()
     err = fails(capsys, *given[:4], f"{__name__}:absent", "--input", "1x2")
     assert "absent" in err
+
+
+@pytest.mark.parametrize("kind", ["javascript", "wgsl"])
+def test_weights_beside_a_module_never_take_the_place_of_a_record(
+    kind, tmp_path, capsys
+):
+    path = make_linear().save_file(tmp_path / "net", BinFileRecorder())
+    before = path.read_bytes()
+    sys.modules[__name__].make_linear = make_linear
+    given = [f"export-{kind}", path, tmp_path / "net.js", "--beside"]
+    given += ["--module", f"{__name__}:make_linear", "--input", "1x2"]
+    assert run(capsys, *given)[0] == 0
+    assert path.name == "net.bin"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["pytorch", "onnx", "javascript", "wgsl", "rust"])
+def test_no_export_overwrites_the_record_that_it_reads(kind, tmp_path, capsys):
+    record = make_linear().save_file(tmp_path / "model", NamedMpkFileRecorder())
+    if kind == "rust":
+        given = [tmp_path, "--record", record]
+    else:
+        endings = {"pytorch": ".pt", "onnx": ".onnx"}
+        target = tmp_path / f"net{endings.get(kind, '.js')}"
+        target.symlink_to(record)
+        given = [record, target]
+    before = record.read_bytes()
+    sys.modules[__name__].make_linear = make_linear
+    given += ["--module", f"{__name__}:make_linear"]
+    given += [] if kind == "pytorch" else ["--input", "1x2"]
+    err = fails(capsys, f"export-{kind}", *given)
+    assert "that is the record which is read" in err
+    assert record.read_bytes() == before
 
 
 def test_scaffold_shows_or_writes_the_source_of_a_module(tmp_path, capsys):

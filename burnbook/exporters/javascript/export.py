@@ -29,14 +29,15 @@ from burnbook.program.capture import Batch
 class JavaScriptFile:
     """A file that was written: where, and how large it is.
 
-    weights: bytes of its weights, in the file as base64, or beside it in `<name>.bin`.
-    inputs, outputs: their names.
+    weights: bytes of its weights, in the file as base64, or beside it. inputs, outputs:
+    their names. beside: the file with the weights, where they are not in the file.
     """
 
     path: Path
     weights: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    beside: Path | None = None
 
 
 def to_javascript(
@@ -52,17 +53,21 @@ def to_javascript(
 
     model: a module, a function of tensors, or a `Program`. examples: tensors that it
     takes; of a Program none. weights: "embedded" in the file, or "beside" it in
-    `<name>.bin`. precision: of the weights in the file: "f32", "f16" (half the size) or
-    "int8" (a quarter); it computes with float32 all the same. Codes of quantized
-    weights stay codes. batch: the dim of the examples that may have any size, or None.
-    output_names: one for each output; without them they are called as the keys or
-    fields that they stand under in the result, else as the operations.
+    `<name>.<hash>.weights`, where the file finds them. precision: of the weights in the
+    file: "f32", "f16" (half the size) or "int8" (a quarter); it computes with float32
+    all the same. Codes of quantized weights stay codes. batch: the dim of the examples
+    that may have any size, or None. output_names: one for each output; without them
+    they are called as the keys or fields that they stand under in the result, else as
+    the operations.
 
     The page gets the model by `const model = await Model.load()`, and `model.forward`
     takes flat arrays by the names of the inputs, and gives `{ data, shape }` by the
     names of the outputs. Constants of fewer than 256 numbers (biases, the parameters of
     norms) stay float32 at each precision, as do those with NaN, with infinity, with
     numbers beyond 65504 at "f16", or of zeros alone at "int8".
+
+    Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
+    refused, and what is computed wraps around.
 
     Raises: ArgumentError with all operations that have no form there, and where they
     stand; GraphError where the model cannot be captured.
@@ -84,9 +89,10 @@ def to_javascript(
     target = Path(path)
     made = files.packed(plan.constants, precision)
     files.fits("to_javascript", made, weights)
-    files.written(target, text_of(plan, made, weights, target), made, weights)
+    text = text_of(plan, made, weights, target)
+    beside = files.written(target, text, made, weights)
     names = tuple(value.name for value, _ in plan.inputs)
-    return JavaScriptFile(target, len(made.data), names, tuple(plan.names))
+    return JavaScriptFile(target, len(made.data), names, tuple(plan.names), beside)
 
 
 def unsupported(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from burnbook.exporters.lowering import Line
 from burnbook.exporters.lowering.files import number, size
 from burnbook.program.sizes import Dim
@@ -54,11 +56,12 @@ EXPRESSIONS = {
     "sub": "{x} - {y}",
     "mul": "{x} * {y}",
     "div": "{x} / {y}",
-    "powf": "{x} ** {y}",
-    "remainder": "{x} - {y} * Math.floor({x} / {y})",
+    "half_power": "{x} === -Infinity ? Infinity : Math.sqrt({x}) + 0",
+    "powf": "power({x}, {y})",
+    "remainder": "remainder({x}, {y})",
     "fmod": "{x} % {y}",
-    "max_pair": "Math.max({x}, {y})",
-    "min_pair": "Math.min({x}, {y})",
+    "max_pair": "{x} < {y} ? {y} : {x}",
+    "min_pair": "{y} < {x} ? {y} : {x}",
     "equal": "{x} === {y}",
     "not_equal": "{x} !== {y}",
     "greater": "{x} > {y}",
@@ -86,30 +89,50 @@ WHOLE = {  # of whole numbers
     "mul": "Math.imul({x}, {y})",
     "square": "Math.imul({x}, {x})",
 }
-USES = {"erf": "erf", "gelu": "erf", "round": "round"}  # functions of kernels.js
+USES = {  # functions of kernels.js
+    "erf": "erf",
+    "gelu": "erf",
+    "round": "round",
+    "powf": "power",
+    "remainder": "remainder",
+}
 
 
 def expression(line: Line, names: list[str]) -> str:
-    """An op on named elements and numbers."""
+    """An op on named elements and numbers; those of kind bool are true and false."""
     if line.op == "cast":
         return _cast(line, names[0])
     text = EXPRESSIONS[line.op]
+    if line.takes == "bool" and line.op == "to_bool":
+        return names[0]
     if line.takes == "i32":
         text = WHOLE.get(line.op, text)
     given = dict(zip("xyz", names, strict=False))
-    return text.format(**given, **{k: literal(v) for k, v in line.attrs.items()})
+    attrs = {name: literal(value, line.takes) for name, value in line.attrs.items()}
+    return text.format(**given, **attrs)
 
 
-def literal(value: object) -> str:
-    """A number inside of an expression, in brackets where it is below zero."""
+def literal(value: object, kind: str) -> str:
+    """A number inside of an expression, in brackets where it is below zero.
+
+    Example:
+        >>> literal(-2, "i32"), literal(1, "bool"), literal(True, "f32")
+        ('(-2)', 'true', '1')
+    """
     if isinstance(value, Dim):
         return f"({size(value)})"
+    if kind == "bool":
+        return number(bool(value))
+    if isinstance(value, (bool, np.bool_)):
+        return str(int(value))
     text = number(value)
     return f"({text})" if text.startswith("-") else text
 
 
 def _cast(line: Line, name: str) -> str:
-    if line.takes == "bool" and line.gives != "bool":
+    if line.takes == line.gives:
+        return name
+    if line.takes == "bool":
         return f"Number({name})"
     if line.gives == "bool":
         return f"{name} !== 0"

@@ -509,7 +509,11 @@ function gather(x, indices, out, { outer, count, inner, picks }) {
 /** A row for each index: `on` at the index, `off` elsewhere. out [rows, size] */
 function oneHot(x, out, { rows, size, on, off }) {
   out.fill(off, 0, rows * size);
-  for (let r = 0; r < rows; r++) out[r * size + x[r]] = on;
+  for (let r = 0; r < rows; r++) {
+    const index = x[r];
+    if (index < 0 || index >= size) throw new RangeError(`index ${index} of ${size}`);
+    out[r * size + index] = on;
+  }
 }
 
 /** The places of elements in order, equal ones as they stand. x [outer, count, inner] */
@@ -526,6 +530,23 @@ function argsort(x, out, { outer, count, inner, descending }) {
         return (descending ? -ahead : ahead) || i - j;
       });
       for (let i = 0; i < count; i++) out[at + i * inner] = order[i];
+    }
+  }
+}
+
+/**
+ * Of places in order, the one in the middle; where there is NaN, that of the first NaN.
+ * x [outer, count, inner]
+ */
+function medianPlace(x, places, out, { outer, count, inner }) {
+  for (let a = 0; a < outer; a++) {
+    for (let b = 0; b < inner; b++) {
+      const at = a * count * inner + b;
+      const placeOf = (i) => places[at + i * inner];
+      const isLost = (i) => Number.isNaN(x[at + placeOf(i) * inner]);
+      let i = Math.floor((count - 1) / 2);
+      if (isLost(count - 1)) for (i = 0; !isLost(i); i++);
+      out[a * inner + b] = placeOf(i);
     }
   }
 }
@@ -647,4 +668,15 @@ function erf(x) {
 function round(x) {
   const near = Math.round(x);
   return near - x === 0.5 && near % 2 !== 0 ? near - 1 : near;
+}
+
+/** xʸ, which is 1 for x = 1 and whatever y, and for x = −1 and an infinite y. */
+function power(x, y) {
+  return x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y;
+}
+
+/** The rest of a division, with the sign of the divisor. */
+function remainder(x, y) {
+  const rest = x % y;
+  return rest !== 0 && rest < 0 !== y < 0 ? rest + y : rest;
 }

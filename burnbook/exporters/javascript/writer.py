@@ -18,7 +18,6 @@ from burnbook.exporters.lowering import (
     Made,
     Plan,
     Read,
-    Storage,
     files,
 )
 from burnbook.exporters.lowering.files import Packed
@@ -34,8 +33,8 @@ RESERVED = frozenset(
     do else enum eval export extends false finally for function if implements import in
     instanceof interface let new null of package private protected public return static
     super switch this throw true try typeof undefined var void while with yield
-    Array ArrayBuffer Error Float32Array Infinity Int32Array Math NaN Number Object
-    RangeError Uint8Array
+    Array ArrayBuffer Boolean Error Float32Array Infinity Int32Array Math NaN Number
+    Object RangeError Uint8Array
     INPUTS Model TABLE WEIGHTS inputs n out
     """.split()  # noqa: SIM905
 )
@@ -73,8 +72,9 @@ def text_of(plan: Plan, made: Packed, weights: str, target: Path) -> str:
     ]
     loading = ["unpacked", "batchOf"]
     loading.append("bytesOf" if weights == "embedded" else "bytesBeside")
+    sizes = f"Weights {len(made.data):,} bytes, memory {memory(plan)} bytes."
     parts = [
-        "\n".join(_head(plan, made, target)),
+        "\n".join(files.head(plan, target, sizes)),
         "\n".join(files.input_lines(plan)),
         "\n".join(_model(plan, calls, weights)),
         *chains,
@@ -96,20 +96,6 @@ def memory(plan: Plan) -> str:
         total, each = total + offset * WIDTHS[kind], each + scale * WIDTHS[kind]
     parts = ([f"{each:,} n"] if each else []) + ([f"{total:,}"] if total > 0 else [])
     return " + ".join(parts) or "0"
-
-
-def _head(plan: Plan, made: Packed, target: Path) -> list[str]:
-    name = files.shown(target.name)
-    given = ", ".join(files.shown(value.name) for value, _ in plan.inputs)
-    usage = [
-        f'  import {{ Model }} from "./{name}";',
-        "  const model = await Model.load();",
-        f"  const results = model.forward({{ {given} }});",
-        "",
-        "Inputs are flat arrays, row by row; n is the batch size, and may be any.",
-    ]
-    sizes = f"Weights {len(made.data):,} bytes, memory {memory(plan)} bytes."
-    return files.head(plan, usage, sizes)
 
 
 def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:
@@ -173,7 +159,7 @@ def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:
         lines.append(f"    const {storage.name} = inputs[{files.quoted(value.name)}];")
     lines += ["", *[f"    {call}" for call in calls], "", "    return {"]
     for name, (value, storage) in zip(names, plan.outputs, strict=True):
-        data = f"{_place(storage)}.slice(0, {files.size(storage.size)})"
+        data = f"{storage.place}.slice(0, {files.size(storage.size)})"
         shape = ", ".join(files.size(one) for one in value.shape)
         lines.append(f"      {files.key(name)}: {{ data: {data}, shape: [{shape}] }},")
     return [*lines, "    };", "  }", "}"]
@@ -197,7 +183,7 @@ def _calls(plan: Plan) -> tuple[list[str], list[str]]:
     for call in plan.calls:
         note = [f"// {files.shown(call.note)}"] if call.note else []
         if isinstance(call, Call):
-            given = [_place(one) for one in [*call.reads.values(), call.out]]
+            given = [one.place for one in [*call.reads.values(), call.out]]
             sizes = [_given(name, one) for name, one in call.sizes.items()]
             calls += [*note, *_wrapped(files.camel(call.kernel), given, sizes)]
             continue
@@ -211,7 +197,7 @@ def _calls(plan: Plan) -> tuple[list[str], list[str]]:
             taken.add(name)
             loops[body] = name
             chains.append(body.replace("function NAME(", f"function {name}("))
-        given = [_place(one) for one in [*call.inputs, call.out.storage]]
+        given = [one.place for one in [*call.inputs, call.out.storage]]
         calls += [*note, f"{name}({', '.join([*given, *more])});"]
     return chains, calls
 
@@ -230,10 +216,6 @@ def _given(name: str, value: object) -> str:
     text = files.size(value) if isinstance(value, Dim) else files.number(value)
     key = files.camel(name)
     return key if key == text else f"{key}: {text}"
-
-
-def _place(storage: Storage) -> str:
-    return f"b{storage.slot}" if storage.role == "result" else storage.name
 
 
 def _loop(chain: Chain) -> tuple[str, list[str]]:
@@ -256,7 +238,7 @@ def _loop(chain: Chain) -> tuple[str, list[str]]:
         loop = f"for (let {counter} = 0; {counter} < {stop}; {counter}++) {{"
         body.append("  " * (d + 1) + loop)
     elements = [
-        f"{arrays[view.storage]}[{index}]"
+        _element(arrays[view.storage], index, view.storage.kind)
         for view, index in zip(chain.reads, indices, strict=False)
     ]
     indent = "  " * (len(sizes) + 1)
@@ -276,6 +258,11 @@ def _loop(chain: Chain) -> tuple[str, list[str]]:
     return "\n".join([*head, *body, "}"]), more
 
 
+def _element(array: str, index: str, kind: str) -> str:
+    """An element; of an array of bool it is true or false, as a comparison is."""
+    return f"Boolean({array}[{index}])" if kind == "bool" else f"{array}[{index}]"
+
+
 def _rows(chain: Chain, elements: list[str], out: str) -> list[str]:
     """The lines of a chain; an element that an expression names twice gets a name."""
     rows: list[str] = []
@@ -283,13 +270,14 @@ def _rows(chain: Chain, elements: list[str], out: str) -> list[str]:
     made: list[str] = []
     for number, line in enumerate(chain.lines):
         given: list[str] = []
-        for argument in line.args:
+        kinds = line.kinds_taken
+        for argument, kind in zip(line.args, kinds, strict=True):
             if isinstance(argument, Made):
                 found = made[argument.place]
             elif isinstance(argument, Read):
                 found = elements[argument.place]
             else:
-                found = literal(argument)
+                found = literal(argument, kind)
             if isinstance(argument, Read) and _often(line.op):
                 if found not in named:
                     named[found] = f"v{len(named)}"
@@ -391,9 +379,8 @@ def _along(kernel: str) -> str:
 def reserved() -> frozenset[str]:
     """The names that inputs and weights must not have in a file."""
     along = {files.camel(f"reduce_{word}") for word in [*REDUCTIONS, *SEARCHES]}
-    buffers = {f"b{i}" for i in range(1000)}
     functions = {*_library(), *files.helpers(), *RUNNING, *along}
-    return RESERVED | functions | buffers
+    return RESERVED | functions
 
 
 @cache

@@ -35,6 +35,11 @@ class Storage:
     array: np.ndarray | None = None
     codes: tuple[np.ndarray, float] | None = None
 
+    @property
+    def place(self) -> str:
+        """What a file calls it: its own name, or that of its buffer, as "b0"."""
+        return f"b{self.slot}" if self.role == "result" else self.name
+
 
 @dataclass(frozen=True)
 class View:
@@ -123,6 +128,13 @@ class Line:
     takes: str
     gives: str
     attrs: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def kinds_taken(self) -> list[str]:
+        """The kind of each argument: what `where` chooses by is a bool."""
+        if self.op == "where":
+            return ["bool", self.gives, self.gives]
+        return [self.takes] * len(self.args)
 
 
 @dataclass

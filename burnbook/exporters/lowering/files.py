@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -26,6 +28,7 @@ MODULES = (".js", ".mjs")  # how files of JavaScript are named
 FEW = 256  # numbers: fewer stay floats, as biases do
 HALF_MOST = 65504.0
 LINE = 96
+HASH = 12  # digits of a hash in the name of a file of weights
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,18 @@ def packed(constants: Iterable[Storage], precision: str) -> Packed:
         table.append((one.name, form, len(data), array.size, scale))
         data += array.astype(array.dtype.newbyteorder("<")).tobytes()
     return Packed(bytes(data), table)
+
+
+def unpacked(made: Packed) -> dict[str, np.ndarray]:
+    """The constants by name as a page reads them: f32, i32, or bytes of 0 and 1."""
+    types = {"f32": "<f4", "i32": "<i4", "bool": "u1", "f16": "<f2", "int8": "i1"}
+    found: dict[str, np.ndarray] = {}
+    for name, form, start, count, scale in made.table:
+        array = np.frombuffer(made.data, types[form], count, start)
+        if form == "int8":
+            array = array * np.float64(scale)
+        found[name] = array.astype(np.float32) if array.dtype.kind == "f" else array
+    return found
 
 
 def _form(one: Storage, precision: str) -> tuple[np.ndarray, str, float]:
@@ -92,7 +107,7 @@ def weight_lines(made: Packed, weights: str, target: Path) -> list[str]:
     ]
     table = ["const TABLE = [", *rows, "];"]
     if weights == "beside":
-        return [*table, f"const WEIGHTS = {quoted(beside(target).name)};"]
+        return [*table, f"const WEIGHTS = {quoted(beside(target, made).name)};"]
     text = base64.b64encode(made.data).decode()
     parts = [text[i : i + LINE] for i in range(0, len(text), LINE)] or [""]
     if len(parts) == 1:
@@ -101,18 +116,41 @@ def weight_lines(made: Packed, weights: str, target: Path) -> list[str]:
     return [*table, f"const WEIGHTS =\n{lines};"]
 
 
-def beside(target: Path) -> Path:
-    """The file with the weights beside a file of JavaScript."""
-    return target.with_name(f"{target.stem}.bin")
+def beside(target: Path, made: Packed) -> Path:
+    """The file with the weights beside a file of JavaScript: "net.js.<hash>.weights".
+
+    Why: no record ends in .weights, so none is overwritten; and by the hash of what it
+    holds, a module finds the weights that it was written with, or none.
+    """
+    code = hashlib.sha256(made.data).hexdigest()[:HASH]
+    return target.with_name(f"{target.name}.{code}.weights")
 
 
-def written(target: Path, text: str, made: Packed, weights: str) -> None:
-    """Write the file, and the weights beside it where that was asked for."""
-    if weights == "beside":
-        with atomic_write(beside(target)) as file:
+def written(target: Path, text: str, made: Packed, weights: str) -> Path | None:
+    """Write the file, and the weights beside it where that was asked for.
+
+    Gives where the weights beside it are. Those of the file that had this name before
+    are removed last, so that it stays whole with them if something cannot be written.
+    """
+    found = beside(target, made) if weights == "beside" else None
+    is_new = found is not None and not found.exists()
+    if found is not None:
+        with atomic_write(found) as file:
             file.write(made.data)
-    with atomic_write(target) as file:
-        file.write(text.encode())
+    try:
+        with atomic_write(target) as file:
+            file.write(text.encode())
+    except BaseException:
+        if found is not None and is_new:
+            with contextlib.suppress(OSError):
+                found.unlink()
+        raise
+    ours = re.compile(rf"{re.escape(target.name)}\.[0-9a-f]{{{HASH}}}\.weights")
+    for path in target.parent.iterdir():
+        if ours.fullmatch(path.name) and path != found:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    return found
 
 
 def quoted(text: str) -> str:
@@ -193,8 +231,11 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def input_lines(plan: Plan) -> list[str]:
-    """What `batchOf` is told of the inputs."""
+def input_lines(plan: Plan, *, named: bool = False) -> list[str]:
+    """What `batchOf` is told of the inputs.
+
+    named: also what each is called among the buffers, and its type.
+    """
     lines = ["const INPUTS = {"]
     for value, storage in plan.inputs:
         whole = storage.size
@@ -203,12 +244,25 @@ def input_lines(plan: Plan) -> list[str]:
         )
         shape = quoted(size_text(value.shape))
         parts = f"scale: {scale}, offset: {offset}, shape: {shape}"
+        if named:
+            parts = f'name: {quoted(storage.name)}, type: "{storage.kind}", {parts}'
         lines.append(f"  {key(value.name)}: {{ {parts} }},")
     return [*lines, "};"]
 
 
-def head(plan: Plan, usage: list[str], sizes: str) -> list[str]:
-    """The comment at the beginning of a file."""
+def head(plan: Plan, target: Path, sizes: str, *, waits: bool = False) -> list[str]:
+    """The comment at the beginning of a file.
+
+    sizes: a sentence about them. waits: whether a page waits for a device to answer.
+    """
+    given = ", ".join(shown(value.name) for value, _ in plan.inputs)
+    usage = [
+        f'  import {{ Model }} from "./{shown(target.name)}";',
+        f"  const model = await Model.load();{'  // or load(device)' if waits else ''}",
+        f"  const results = {'await ' if waits else ''}model.forward({{ {given} }});",
+        "",
+        "Inputs are flat arrays, row by row; n is the batch size, and may be any.",
+    ]
     rows = [
         f"{role} {shown(name)} {shown(size_text(value.shape))} {storage.kind}"
         for role, names, values in (

@@ -36,6 +36,10 @@ from burnbook.program.sizes import Dim, at
 MOST_READS = 6  # of a chain: WebGPU promises eight buffers in a kernel
 MOST_LINES = 48
 MOST_COPIED = 1 << 16  # elements that a constant may have when it is laid anew
+LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1  # of whole numbers
+NUMBERS = (int, float, np.integer, np.floating)  # that literals may be
+DIVISIONS = ("div", "remainder", "fmod")
+OF_BUFFER = re.compile(r"b[0-9]+")  # see Storage.place
 USUAL_BATCH = 8  # by which buffers are compared where the batch says how large they are
 
 
@@ -143,10 +147,13 @@ class Lowering:
     # ── what forms ask ──────────────────────────────────────────────────────
 
     def fresh(self, name: str) -> str:
-        """A name that nothing else has, of letters, digits and underscores."""
+        """A name that nothing else has, of letters, digits and underscores.
+
+        None is that of a buffer.
+        """
         first = plain(name)
         found, count = first, 2
-        while found in self.names:
+        while found in self.names or OF_BUFFER.fullmatch(found):
             found = f"{first}_{count}"
             count += 1
         self.names.add(found)
@@ -244,6 +251,7 @@ class Lowering:
             return Read(reads.index(view))
 
         for line in lines:
+            refuse_numbers(line)
             args = tuple(place(argument) for argument in line.args)
             made.append(Line(line.op, args, line.takes, line.gives, line.attrs))
             places.append(len(made) - 1)
@@ -277,10 +285,11 @@ class Lowering:
                 reads.append(view)
             return Read(reads.index(view))
 
-        made = [
-            Line(line.op, tuple(map(place, line.args)), line.takes, line.gives)
-            for line in lines
-        ]
+        made: list[Line] = []
+        for line in lines:
+            refuse_numbers(line)
+            args = tuple(map(place, line.args))
+            made.append(Line(line.op, args, line.takes, line.gives))
         self.calls.append(Chain(made, reads, out, self.note))
 
     # ── between ─────────────────────────────────────────────────────────────
@@ -324,7 +333,7 @@ class Lowering:
         if (
             kind == "i32"
             and flat.size
-            and (flat.max() >= 1 << 31 or flat.min() < -(1 << 31))
+            and (flat.max() > HIGHEST or flat.min() < LOWEST)
         ):
             raise NoForm("a whole number of it has more than 32 bits")
         flat = flat.astype({"f32": np.float32, "i32": np.int32}.get(kind, np.uint8))
@@ -402,6 +411,16 @@ def plain(name: str) -> str:
     """
     found = re.sub(r"\W", "_", name, flags=re.ASCII)[:80].rstrip("_") or "v"
     return found if found[0].isalpha() else f"v_{found}"
+
+
+def refuse_numbers(line: Line) -> None:
+    """Raise for literals among whole numbers that their 32 bits do not hold."""
+    for argument, kind in zip(line.args, line.kinds_taken, strict=True):
+        number = argument if isinstance(argument, NUMBERS) else 0
+        if kind == "i32" and not LOWEST <= number <= HIGHEST:
+            raise NoForm(f"the whole number {number} has more than 32 bits")
+    if line.op in DIVISIONS and line.takes == "i32" and line.args[1] == 0:
+        raise NoForm("it divides a whole number by zero")
 
 
 def _codes(program: Program) -> dict[str, tuple[np.ndarray, float]]:

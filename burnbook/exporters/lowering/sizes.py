@@ -64,6 +64,17 @@ def fixed(size: Size, what: str) -> int:
     return int(size)
 
 
+def size_at(size: Size, n: int) -> int:
+    """A size as a number, for a batch of n.
+
+    Example:
+        >>> size_at(Dim(2, 1), 3), size_at(5, 3)
+        (7, 5)
+    """
+    scale, offset = _parts(size)
+    return scale * n + offset
+
+
 def largest(sizes: Iterable[Size]) -> list[Size]:
     """Those sizes of which one is the largest, whatever the batch is.
 

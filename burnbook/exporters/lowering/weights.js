@@ -5,7 +5,7 @@ function bytesOf(text) {
 
 /** The bytes of a file beside this one, in a browser or in Node. */
 async function bytesBeside(name) {
-  const place = new URL(name, import.meta.url);
+  const place = new URL(encodeURIComponent(name), import.meta.url);
   if (place.protocol === "file:") {
     const { readFile } = await import("node:fs/promises");
     return new Uint8Array(await readFile(place));

@@ -9,9 +9,9 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.exporters.lowering import Plan, Storage
+from burnbook.exporters.lowering.files import Packed, unpacked
+from burnbook.exporters.lowering.sizes import size_at
 from burnbook.exporters.wgsl.writer import Kernels
-from burnbook.program import Size
-from burnbook.program.sizes import Dim, at
 
 TYPES = {"f32": np.float32, "i32": np.int32, "bool": np.uint32}
 
@@ -41,10 +41,14 @@ def gpu() -> Any:
 class Runner:
     """A plan on a device: its weights, its pipelines, its memory."""
 
-    def __init__(self, plan: Plan, kernels: Kernels):
+    def __init__(self, plan: Plan, kernels: Kernels, made: Packed):
         self.plan, self.kernels = plan, kernels
         self.device: Any = gpu()
-        self.weights = {one: self._filled(one) for one in plan.constants}
+        arrays = unpacked(made)
+        self.weights = {
+            one: self._filled(arrays[one.name].astype(TYPES[one.kind]))
+            for one in plan.constants
+        }
         self.pipelines: dict[str, Any] = {}
         for name, text in kernels.texts.items():
             module = self.device.create_shader_module(label=name, code=text)
@@ -56,15 +60,13 @@ class Runner:
         """The outputs, for arrays of a batch of n."""
         device = self.device
         buffers = [
-            self._buffer(max(_size(size, n) for size in sizes))
+            self._buffer(max(size_at(size, n) for size in sizes))
             for _, sizes in self.plan.buffers
         ]
         held: dict[Storage, Any] = dict(self.weights)
         for (_, storage), array in zip(self.plan.inputs, arrays, strict=True):
             given = np.ascontiguousarray(array, TYPES[storage.kind])
-            held[storage] = self._buffer(given.size)
-            if given.size:
-                device.queue.write_buffer(held[storage], 0, given)
+            held[storage] = self._filled(given)
         batch = device.create_buffer(size=16, usage="UNIFORM|COPY_DST")
         device.queue.write_buffer(batch, 0, np.array([n, 0, 0, 0], np.uint32))
         encoder = device.create_command_encoder()
@@ -92,7 +94,7 @@ class Runner:
             data = device.queue.read_buffer(buffers[storage.slot])
             array = np.frombuffer(data, TYPES[storage.kind])
             shape = value.shape_at(n)
-            array = array[: _size(storage.size, n)].reshape(shape)
+            array = array[: size_at(storage.size, n)].reshape(shape)
             found.append(array.astype(bool) if storage.kind == "bool" else array)
         return found
 
@@ -100,14 +102,8 @@ class Runner:
         usage = "STORAGE|COPY_SRC|COPY_DST"
         return self.device.create_buffer(size=4 * max(count, 1), usage=usage)
 
-    def _filled(self, one: Storage) -> Any:
-        assert one.array is not None
-        given = one.array.astype(TYPES[one.kind])
+    def _filled(self, given: np.ndarray) -> Any:
         made = self._buffer(given.size)
         if given.size:
             self.device.queue.write_buffer(made, 0, given)
         return made
-
-
-def _size(size: Size, n: int) -> int:
-    return int(at(size, n) if isinstance(size, Dim) else size)

@@ -23,7 +23,7 @@ from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike
 from burnbook.exporters.forms import refuse_extension
 from burnbook.exporters.lowering import Plan, files, lowered, problems
-from burnbook.exporters.lowering.files import MODULES, Precision, Weights
+from burnbook.exporters.lowering.files import MODULES, Packed, Precision, Weights
 from burnbook.exporters.wgsl.device import Runner
 from burnbook.exporters.wgsl.page import text_of
 from burnbook.exporters.wgsl.writer import Kernels, kernels_of
@@ -36,7 +36,7 @@ class WgslFile:
     """A file that was written: where, how large its weights are, and its kernels.
 
     kernels: the text of each by name. steps: their names, in the order in which they
-    run.
+    run. beside: the file with the weights, where they are not in the file.
     """
 
     path: Path
@@ -45,19 +45,23 @@ class WgslFile:
     outputs: tuple[str, ...]
     kernels: dict[str, str]
     steps: tuple[str, ...]
+    beside: Path | None
     _plan: Plan = field(repr=False)
     _kernels: Kernels = field(repr=False)
+    _made: Packed = field(repr=False)
     _runner: list[Runner] = field(default_factory=list[Runner], init=False, repr=False)
 
     def run(self, *inputs: object) -> tuple[np.ndarray, ...]:
         """What the kernels give for inputs, run by the package wgpu.
+
+        The weights are those of the file, in its precision.
 
         inputs: arrays or tensors of the shapes that the program takes, of any batch.
         """
         arrays = [np.asarray(one) for one in inputs]
         n = _batch_size(self._plan, arrays)
         if not self._runner:
-            self._runner.append(Runner(self._plan, self._kernels))
+            self._runner.append(Runner(self._plan, self._kernels, self._made))
         return tuple(self._runner[0].run(arrays, n))
 
 
@@ -74,10 +78,11 @@ def to_wgsl(
 
     model: a module, a function of tensors, or a `Program`. examples: tensors that it
     takes; of a Program none. weights: "embedded" in the file, or "beside" it in
-    `<name>.bin`. precision: of the weights in the file: "f32", "f16" or "int8"; kernels
-    compute with f32. batch: the dim of the examples that may have any size, or None.
-    output_names: one for each output; without them they are called as the keys or
-    fields that they stand under in the result, else as the operations.
+    `<name>.<hash>.weights`, where the file finds them. precision: of the weights in the
+    file: "f32", "f16" or "int8"; kernels compute with f32. batch: the dim of the
+    examples that may have any size, or None. output_names: one for each output; without
+    them they are called as the keys or fields that they stand under in the result, else
+    as the operations.
 
     The page gets the model by `const model = await Model.load()`, and `await
     model.forward` takes flat arrays by the names of the inputs, and gives `{ data,
@@ -88,6 +93,9 @@ def to_wgsl(
     Ops that go through elements one by one are fused to one kernel; all memory is
     planned here, so that a run in the browser only binds and dispatches. Kernels
     cannot raise: an index beyond a table reads its last row.
+
+    Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
+    refused, and what is computed wraps around.
 
     Raises: ArgumentError with all operations that have no kernel, and where they stand;
     GraphError where the model cannot be captured.
@@ -112,7 +120,7 @@ def to_wgsl(
     made = files.packed(plan.constants, precision)
     files.fits("to_wgsl", made, weights)
     text = text_of(plan, kernels, made, weights, target)
-    files.written(target, text, made, weights)
+    beside = files.written(target, text, made, weights)
     return WgslFile(
         target,
         len(made.data),
@@ -120,8 +128,10 @@ def to_wgsl(
         tuple(plan.names),
         dict(kernels.texts),
         tuple(one.kernel for one in kernels.dispatches),
+        beside,
         plan,
         kernels,
+        made,
     )
 
 

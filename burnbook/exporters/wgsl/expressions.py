@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from burnbook.exporters.lowering import Line
+from burnbook.exporters.lowering.lowering import NUMBERS
 from burnbook.program.sizes import Dim
 
 EXPRESSIONS = {
@@ -53,10 +55,11 @@ EXPRESSIONS = {
     "mul": "{x} * {y}",
     "div": "{x} / {y}",
     "powf": "power({x}, {y})",
-    "remainder": "{x} - {y} * floor({x} / {y})",
-    "fmod": "{x} % {y}",
-    "max_pair": "max({x}, {y})",
-    "min_pair": "min({x}, {y})",
+    "half_power": "half_power({x})",
+    "remainder": "remainder({x}, {y})",
+    "fmod": "fmod({x}, {y})",
+    "max_pair": "select({x}, {y}, {x} < {y})",
+    "min_pair": "select({x}, {y}, {y} < {x})",
     "equal": "{x} == {y}",
     "not_equal": "{x} != {y}",
     "greater": "{x} > {y}",
@@ -82,6 +85,9 @@ EXPRESSIONS = {
 WHOLE = {  # of whole numbers
     "powf": "whole_power({x}, {y})",
     "remainder": "(({x} % {y}) + {y}) % {y}",
+    "fmod": "{x} % {y}",
+    "max_pair": "max({x}, {y})",
+    "min_pair": "min({x}, {y})",
     "to_bool": "{x} != 0",
     "relu": "max({x}, 0)",
     "is_nan": "false",
@@ -97,9 +103,17 @@ def expression(line: Line, names: list[str]) -> str:
         text = WHOLE.get(line.op, text)
     if line.takes == "bool" and line.op == "to_bool":
         text = "{x}"
+    if line.op == "div" and line.takes == "f32" and _is_zero(line.args[1]):
+        sign = math.copysign(1.0, line.args[1])
+        return f"{names[0]} * {literal(sign * math.inf, 'f32')}"
     given = dict(zip("xyz", names, strict=False))
     attrs = {name: literal(value, line.takes) for name, value in line.attrs.items()}
     return text.format(**given, **attrs)
+
+
+def _is_zero(value: object) -> TypeGuard[float]:
+    """Whether it is a literal 0, by which no driver need divide as one expects."""
+    return isinstance(value, NUMBERS) and value == 0
 
 
 def literal(value: Any, kind: str) -> str:

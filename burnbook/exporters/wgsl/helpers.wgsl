@@ -94,13 +94,42 @@ fn erf(x: f32) -> f32 {
   return select(rest - 1.0, 1.0 - rest, x >= 0.0);
 }
 
-// xʸ; below zero where y is a whole number.
+// xʸ, which pow knows for finite x > 0 alone; below zero where y is a whole number.
 fn power(x: f32, y: f32) -> f32 {
-  if (y == 0.0) { return 1.0; }
-  let size = pow(abs(x), y);
-  if (x >= 0.0) { return size; }
-  if (floor(y) != y) { return not_a_number(); }
-  return select(size, -size, abs(y) % 2.0 == 1.0);
+  if (y == 0.0 || x == 1.0 || (x == -1.0 && is_inf(y))) { return 1.0; }
+  if (is_nan(x) || is_nan(y)) { return not_a_number(); }
+  let base = abs(x);
+  var size = 0.0;
+  if (x == 0.0 || is_inf(x)) {
+    size = select(0.0, infinity(), (x != 0.0) == (y > 0.0));
+  } else if (is_inf(y)) {
+    size = select(0.0, infinity(), (base > 1.0) == (y > 0.0));
+  } else {
+    size = pow(base, y);
+  }
+  if ((bitcast<u32>(x) & 0x80000000u) == 0u || is_inf(y)) { return size; }
+  if (floor(y) == y) { return select(size, -size, abs(y) % 2.0 == 1.0); }
+  return select(not_a_number(), size, x == 0.0 || is_inf(x));
+}
+
+// The root of x, but ∞ for −∞ and 0 for −0.
+fn half_power(x: f32) -> f32 {
+  if (is_inf(x)) { return infinity(); }
+  if (x == 0.0) { return 0.0; }
+  return sqrt(x);
+}
+
+// The rest of a division, with the sign of x.
+fn fmod(x: f32, y: f32) -> f32 {
+  if (y == 0.0 || is_inf(x) || is_nan(x) || is_nan(y)) { return not_a_number(); }
+  if (is_inf(y)) { return x; }
+  return x % y;
+}
+
+// The rest of a division, with the sign of y.
+fn remainder(x: f32, y: f32) -> f32 {
+  let found = fmod(x, y);
+  return select(found, found + y, found != 0.0 && (found < 0.0) != (y < 0.0));
 }
 
 // xʸ of whole numbers.

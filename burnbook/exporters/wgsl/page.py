@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from burnbook.exporters.lowering import Plan, Storage, files
+from burnbook.exporters.lowering import Plan, files
 from burnbook.exporters.lowering.files import Packed
 from burnbook.exporters.wgsl.writer import Groups, Kernels
 from burnbook.program import Size
@@ -21,9 +21,10 @@ def text_of(
     source = (
         "bytesOf(WEIGHTS)" if weights == "embedded" else "await bytesBeside(WEIGHTS)"
     )
+    sizes = f"Weights {len(made.data):,} bytes."
     parts = [
-        "\n".join(_head(plan, made, target)),
-        "\n".join(_inputs(plan)),
+        "\n".join(files.head(plan, target, sizes, waits=True)),
+        "\n".join(files.input_lines(plan, named=True)),
         "\n".join(_outputs(plan)),
         "\n".join(_buffers(plan)),
         "\n".join(_steps(kernels)),
@@ -35,34 +36,13 @@ def text_of(
     return "\n\n".join(parts) + "\n"
 
 
-def _head(plan: Plan, made: Packed, target: Path) -> list[str]:
-    given = ", ".join(files.shown(value.name) for value, _ in plan.inputs)
-    usage = [
-        f'  import {{ Model }} from "./{files.shown(target.name)}";',
-        "  const model = await Model.load();  // or load(device)",
-        f"  const results = await model.forward({{ {given} }});",
-        "",
-        "Inputs are flat arrays, row by row; n is the batch size, and may be any.",
-    ]
-    return files.head(plan, usage, f"Weights {len(made.data):,} bytes.")
-
-
-def _inputs(plan: Plan) -> list[str]:
-    lines: list[str] = []
-    rows = files.input_lines(plan)
-    for row, (_, storage) in zip(rows[1:-1], plan.inputs, strict=True):
-        more = f'name: {files.quoted(storage.name)}, type: "{storage.kind}", '
-        lines.append(row.replace("{ scale:", f"{{ {more}scale:", 1))
-    return [rows[0], *lines, rows[-1]]
-
-
 def _outputs(plan: Plan) -> list[str]:
     lines = ["const OUTPUTS = (n) => ["]
     for name, (value, storage) in zip(plan.names, plan.outputs, strict=True):
         shape = ", ".join(map(files.size, value.shape))
         lines += [
             "  {",
-            f'    name: {files.quoted(name)}, buffer: "b{storage.slot}", '
+            f'    name: {files.quoted(name)}, buffer: "{storage.place}", '
             f'type: "{storage.kind}",',
             f"    count: {files.size(storage.size)}, shape: [{shape}],",
             "  },",
@@ -86,7 +66,7 @@ def _steps(kernels: Kernels) -> list[str]:
         "const STEPS = [",
     ]
     for one in kernels.dispatches:
-        bound = [files.quoted(_place(storage)) for storage in one.bound]
+        bound = [files.quoted(storage.place) for storage in one.bound]
         bound += ["null"] if one.uses_batch else []
         note = f"  // {files.shown(one.note)}" if one.note else ""
         lines += [
@@ -104,19 +84,14 @@ def _groups(groups: Groups) -> str:
         _ceiling(total, each)
         for total, each in zip(groups.total, groups.each, strict=True)
     ]
-    return f"spread({counts[0]})" if len(counts) == 1 else f"[{', '.join(counts)}]"
+    return f"spread({' * '.join(one for one in counts if one != '1') or '1'})"
 
 
 def _ceiling(total: Size, each: int) -> str:
     if not isinstance(total, Dim):
         return str(-(-total // each))
-    return (
-        files.size(total) if each == 1 else f"Math.ceil({files.factor(total)} / {each})"
-    )
-
-
-def _place(storage: Storage) -> str:
-    return f"b{storage.slot}" if storage.role == "result" else storage.name
+    text = files.factor(total)
+    return text if each == 1 else f"Math.ceil({text} / {each})"
 
 
 def _texts(kernels: Kernels) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ import numpy as np
 
 from burnbook.exporters.lowering import Call, Chain, Made, Plan, Read, Storage
 from burnbook.exporters.lowering.files import shown
-from burnbook.exporters.lowering.sizes import product, times
+from burnbook.exporters.lowering.sizes import product, size_at, times
 from burnbook.exporters.wgsl.expressions import expression, literal, size
 from burnbook.program import Size, size_text
-from burnbook.program.sizes import Dim, at
+from burnbook.program.sizes import Dim
 
 WORKGROUP, TILE = 64, 16
 MOST_GROUPS = 65535  # in one dim of a dispatch
@@ -59,7 +60,23 @@ fn main(
   let row = group.x + group.y * groups.x;
   if (row < TOTAL) { by_workgroup(row, lane); }
 }""",
+    "by_tile": """\
+@compute @workgroup_size(TILE, TILE)
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_id) local: vec3u,
+) {
+  let tile = group.x + group.y * groups.x;
+  let across = max((TOTAL_ACROSS + TILE - 1u) / TILE, 1u);
+  let down = max((TOTAL_DOWN + TILE - 1u) / TILE, 1u);
+  let matrix = tile / (across * down);
+  let row = tile / across % down * TILE + local.y;
+  let column = tile % across * TILE + local.x;
+  if (matrix < TOTAL_MATRICES) { by_tile(matrix, row, column, local.xy); }
+}""",
 }
+TOTALS = ("TOTAL_ACROSS", "TOTAL_DOWN", "TOTAL_MATRICES")  # of kernels by tile
 BY_LINE = {"softmax", "log_softmax"}  # a workgroup for each line along a dim
 BY_ROW = {"shares", "layer_norm", "rms_norm", "group_norm"}
 BY_BATCH = {"lstm", "gru", "rnn"}  # a workgroup for each sequence
@@ -67,9 +84,10 @@ BY_BATCH = {"lstm", "gru", "rnn"}  # a workgroup for each sequence
 
 @dataclass(frozen=True)
 class Groups:
-    """How many workgroups run: so many in a row, or tiles in three dims.
+    """How many workgroups run: so many in a row, or tiles of matrices.
 
-    total: elements or rows; each: how many of them a workgroup has.
+    total: elements or rows; or columns, rows and matrices. each: how many of them a
+    workgroup has.
     """
 
     total: tuple[Size, ...]
@@ -77,13 +95,8 @@ class Groups:
 
     def at(self, n: int) -> tuple[int, int, int]:
         """The numbers for a batch of n."""
-        counts = [
-            -(-int(at(one, n) if isinstance(one, Dim) else one) // each)
-            for one, each in zip(self.total, self.each, strict=True)
-        ]
-        return (
-            spread(counts[0]) if len(counts) == 1 else (counts[0], counts[1], counts[2])
-        )
+        pairs = zip(self.total, self.each, strict=True)
+        return spread(prod(-(-size_at(one, n) // each) for one, each in pairs))
 
 
 def spread(count: int) -> tuple[int, int, int]:
@@ -143,7 +156,8 @@ def kernels_of(plan: Plan) -> Kernels:
 def _call(call: Call, groups: Groups) -> str:
     body = _with_entry(_body(call))
     sizes = {name.upper(): value for name, value in call.sizes.items()}
-    sizes["TOTAL"] = groups.total[0]
+    names = TOTALS if len(groups.total) == len(TOTALS) else ("TOTAL",)
+    sizes.update(zip(names, groups.total, strict=True))
     lines: list[str] = []
     for name, value in sizes.items():
         if not re.search(rf"\b{name}\b", body):
@@ -204,7 +218,7 @@ def _body(call: Call) -> str:
         text = _file("reduce").replace("JOINED", joined).replace("VALUE", value)
         text = text.replace("BEGIN", begin).replace("END", end)
         return text.replace("ELEMENT", element).replace("WORD", word)
-    text = _file(call.kernel)
+    text = _file(call.kernel).replace("ELEMENT", ELEMENTS[kind])
     if call.kernel == "argsort" and kind != "f32":
         text = re.sub(r"order_of\((x\[.*?\])\);", r"\1;", text)
     return text
@@ -272,10 +286,8 @@ def _chain(chain: Chain) -> tuple[str, Groups]:
         return loaded[argument.place]
 
     for number, line in enumerate(chain.lines):
-        kinds = (
-            ["bool", line.gives, line.gives] if line.op == "where" else [line.takes] * 9
-        )
-        given = [text(a, kind) for a, kind in zip(line.args, kinds, strict=False)]
+        pairs = zip(line.args, line.kinds_taken, strict=True)
+        given = [text(argument, kind) for argument, kind in pairs]
         value = expression(line, given)
         if number + 1 < len(chain.lines):
             made.append(f"{line.op}_{number}")

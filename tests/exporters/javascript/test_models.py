@@ -51,7 +51,8 @@ def test_100_digits_are_read_as_they_are_here(precision, weights, tmp_path):
     assert (found.argmax(1) == wanted.argmax(1)).all()
     sizes = {"f32": 4, "f16": 2, "int8": 1}
     assert made.weights < sizes[precision] * model.num_params() + 1024
-    assert (tmp_path / "net.bin").exists() == (weights == "beside")
+    assert (made.beside is not None) == (weights == "beside")
+    assert len(list(tmp_path.iterdir())) == (2 if made.beside else 1)
 
 
 @needs_node
@@ -147,11 +148,18 @@ def test_indices_beyond_a_table_are_an_error(tmp_path):
 
 
 @needs_node
+def test_weights_are_found_beside_a_file_with_any_name(tmp_path):
+    x = numbers(1, 28, 28)
+    made = to_javascript(guide(4), tmp_path / "a:b #1?%.mjs", x, weights="beside")
+    (found,) = predicted(made, x).values()
+    np.testing.assert_allclose(found, np.asarray(guide(4).forward(x)), 1e-5, 1e-5)
+
+
+@needs_node
 def test_cut_off_weights_are_an_error(tmp_path):
     asked = {"weights": "beside"}
     made = to_javascript(guide(4), tmp_path / "net.mjs", numbers(1, 28, 28), **asked)
-    file = tmp_path / "net.bin"
-    file.write_bytes(file.read_bytes()[:-100])
+    made.beside.write_bytes(made.beside.read_bytes()[:-100])
     with pytest.raises(RuntimeError, match="the weights are cut off"):
         predicted(made, numbers(1, 28, 28))
 
@@ -260,7 +268,7 @@ def test_a_page_may_bring_the_weights_itself(tmp_path):
     net = Net(nn.LinearConfig(2, 2).init(DEVICE))
     x = Tensor.ones([1, 2], DEVICE)
     made = to_javascript(net, tmp_path / "net.mjs", x, weights="beside")
-    moved = (tmp_path / "net.bin").rename(tmp_path / "moved.bin")
+    moved = made.beside.rename(tmp_path / "moved.bin")
     code = (
         'import { readFileSync } from "node:fs";\n'
         f'import {{ Model }} from "{made.path.as_uri()}";\n'

@@ -1,11 +1,15 @@
 """What programs become: views, chains, calls, and memory that is used again."""
 
+import errno
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from burnbook import nn
 from burnbook.backend import Numpy
-from burnbook.core.errors import ArgumentError
+from burnbook.core.errors import ArgumentError, DataError
 from burnbook.core.op import OPS
 from burnbook.exporters import to_micropython
 from burnbook.exporters.forms import NoForm
@@ -24,7 +28,7 @@ from burnbook.exporters.lowering.sizes import fixed, largest, plus, times
 from burnbook.exporters.wgsl import to_wgsl
 from burnbook.program import capture
 from burnbook.program.sizes import Dim
-from burnbook.tensor import Tensor
+from burnbook.tensor import Int, Tensor
 
 DEVICE = Numpy()
 
@@ -148,6 +152,41 @@ def test_whole_numbers_of_more_than_32_bits_are_refused():
     assert (op, why) == ("add", "a whole number of it has more than 32 bits")
 
 
+@pytest.mark.parametrize(
+    ("op", "run"),
+    [
+        ("add", lambda i: i + 5_000_000_000),
+        ("sub", lambda i: i - (1 << 31)),
+        ("greater", lambda i: i.greater_elem(1 << 31)),
+        ("clamp", lambda i: i.clamp_max(1 << 40)),
+        ("clamp", lambda i: i.clamp(np.int64(-1 << 40), 3)),
+        ("hot_rows", lambda i: i.reshape([1]).one_hot_fill(3, 1 << 40, 0, -1)),
+        ("mask_fill", lambda i: i.mask_fill(i.greater_elem(0), -(1 << 40))),
+        ("pad", lambda i: i.pad((1, 1, 0, 0), 1 << 40)),
+    ],
+)
+def test_a_literal_of_more_than_32_bits_is_refused(op, run):
+    x = Tensor.from_ints([[1]], DEVICE)
+    ((found, _, why),) = problems("here", run, (x,), None)
+    assert found == op
+    assert why.startswith("the whole number ")
+    assert why.endswith(" has more than 32 bits")
+
+
+def test_the_least_and_the_largest_of_32_bits_are_written():
+    def run(i):
+        return (i + ((1 << 31) - 1)) * -(1 << 31)
+
+    assert problems("here", run, (Tensor.from_ints([1], DEVICE),), None) == []
+
+
+@pytest.mark.parametrize("run", [lambda i: i / 0, lambda i: i % 0])
+def test_a_whole_number_is_not_divided_by_zero(run):
+    i = Tensor.empty([0], DEVICE, Int)
+    ((_, _, why),) = problems("here", run, (i,), None)
+    assert why == "it divides a whole number by zero"
+
+
 def test_products_of_the_batch_with_itself_are_refused():
     def run(x):
         return x.matmul(x.swap_dims(0, 1))
@@ -187,7 +226,7 @@ def test_every_op_that_onnx_has_has_kernels_or_a_reason():
         *("fft_pairs", "rfft_pairs", "irfft_pairs", "irfft_back", "rfft_back"),
         *("to_codes", "from_codes"),  # of constants, so they are computed at once
         *("uniform", "normal", "bernoulli", "orthogonal", "dropout"),
-        *("half_power", "batch_norm", "max_pool_indices"),  # of training, and of pools
+        *("batch_norm", "max_pool_indices"),  # of training, and of pools
     }
     assert (set(ONNX) & known) - set(FORMS) - without == set()
 
@@ -213,6 +252,46 @@ def test_a_compiled_program_is_refused(write, tmp_path):
     compiled = capture(lambda x: x.exp(), Tensor.ones([1, 3])).compile()
     with pytest.raises(ArgumentError, match="a compiled program came"):
         write(compiled, tmp_path / "net.py" if write is to_micropython else "net.js")
+
+
+def scaled(number):
+    return lambda x: x * Tensor.full([1, 300], number, DEVICE)
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_a_write_that_fails_leaves_the_old_file_whole(write, tmp_path, monkeypatch):
+    x, path = Tensor.ones([1, 300], DEVICE), tmp_path / "net.js"
+    write(scaled(2.0), path, x, weights="beside")
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    replace = os.replace
+
+    def broken(source, target):
+        if Path(target).name == "net.js":
+            raise OSError(errno.EIO, "the disk is broken")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(DataError, match="the disk is broken"):
+        write(scaled(3.0), path, x, weights="beside")
+    monkeypatch.undo()
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_a_new_file_takes_the_old_weights_away_and_no_others(write, tmp_path):
+    x, path = Tensor.ones([1, 300], DEVICE), tmp_path / "net.js"
+    others = [tmp_path / "net.weights", tmp_path / "net.js.my.weights"]
+    for other in others:
+        other.write_bytes(b"kept")
+    twin = write(scaled(2.0), tmp_path / "net.mjs", x, weights="beside")
+    first = write(scaled(2.0), path, x, weights="beside")
+    second = write(scaled(3.0), path, x, weights="beside")
+    assert first.beside != second.beside
+    kept = {*others, path, second.beside, twin.path, twin.beside}
+    assert set(tmp_path.iterdir()) == kept
+    assert second.beside.name in path.read_text()
+    write(scaled(3.0), path, x)
+    assert set(tmp_path.iterdir()) == kept - {second.beside}
 
 
 def named(x):

@@ -41,6 +41,23 @@ def test_100_digits_are_read_as_they_are_here(tmp_path):
     np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
 
 
+@needs_gpu
+@pytest.mark.parametrize("precision", ["f32", "f16", "int8"])
+def test_a_run_has_the_weights_of_the_file(precision, tmp_path):
+    layer, x = nn.LinearConfig(32, 32).init(DEVICE), numbers(2, 32)
+    made = to_wgsl(layer, tmp_path / "model.js", x, precision=precision)
+    weight = np.asarray(layer.weight.val())
+    step = np.abs(weight).max() / 127
+    codes = np.rint(weight / step)
+    kept = {
+        "f32": weight,
+        "f16": weight.astype(np.float16).astype(np.float32),
+        "int8": (codes * step).astype(np.float32),
+    }
+    wanted = np.asarray(x) @ kept[precision] + np.asarray(layer.bias.val())
+    np.testing.assert_allclose(made.run(x)[0], wanted, 1e-5, 1e-6)
+
+
 def test_the_guide_is_seven_kernels_and_its_chains_are_fused(tmp_path):
     made = to_wgsl(guide(), tmp_path / "model.js", numbers(1, 28, 28))
     assert made.steps == (
@@ -136,6 +153,38 @@ def test_more_elements_than_one_dim_of_workgroups_holds(tmp_path):
     assert (found[:-1] == 1.0).all()
 
 
+@needs_gpu
+def test_more_tiles_than_one_dim_of_workgroups_holds(tmp_path):
+    rows = 16 * MOST_GROUPS + 20
+    layer = nn.LinearConfig(1, 2).init(DEVICE)
+    made = to_wgsl(layer, tmp_path / "model.js", numbers(3, 1))
+    x = np.zeros((rows, 1), np.float32)
+    x[-1] = 1.0
+    (found,) = made.run(x)
+    weight, bias = (np.asarray(p.val()) for p in (layer.weight, layer.bias))
+    np.testing.assert_allclose(found[-1], weight[0] + bias, 1e-6)
+    np.testing.assert_allclose(found[:-1], np.broadcast_to(bias, (rows - 1, 2)), 1e-6)
+
+
+@needs_gpu
+def test_more_matrices_than_one_dim_of_workgroups_holds(tmp_path):
+    x, y = numbers(3, 2, 3), numbers(3, 3, 2, seed=1)
+    made = to_wgsl(lambda x, y: x.matmul(y), tmp_path / "model.js", x, y)
+    count = MOST_GROUPS + 2
+    x = np.ones((count, 2, 3), np.float32)
+    y = np.broadcast_to(np.arange(count)[:, None, None], (count, 3, 2))
+    (found,) = made.run(x, y.astype(np.float32))
+    assert (found == 3.0 * np.arange(count)[:, None, None]).all()
+
+
+@needs_gpu
+def test_whole_numbers_are_multiplied_as_matrices(tmp_path):
+    x = Tensor.from_ints([[1, -2], [3, 1 << 24]], DEVICE)
+    y = Tensor.from_ints([[5, 6], [7, 3]], DEVICE)
+    made = to_wgsl(lambda x, y: x.matmul(y), tmp_path / "model.js", x, y, batch=None)
+    np.testing.assert_array_equal(made.run(x, y)[0], np.asarray(x.matmul(y)))
+
+
 def test_names_never_become_code(tmp_path):
     program = capture(lambda x: x + 1.0, Tensor.ones([2]), batch=None)
     name = "*/ `${alert(1)}` \n </script> \u2028"
@@ -146,6 +195,32 @@ def test_names_never_become_code(tmp_path):
     assert "</script>" not in text
     assert "${alert" not in re.sub(r'"[^"\n]*"', "", text)
     assert all("alert" not in kernel for kernel in made.kernels.values())
+
+
+def test_no_input_or_weight_has_the_key_of_a_buffer(tmp_path):
+    layer = nn.LinearConfig(2, 3).init(DEVICE)
+    x = numbers(2, 2)
+    program = capture(lambda x: (layer.forward(x).exp() + 1.0).softmax(1), x)
+    for i, value in enumerate([*program.inputs, *program.constants]):
+        object.__setattr__(value, "name", f"b{i}")
+    made = to_wgsl(program, tmp_path / "model.js")
+    text = made.path.read_text()
+    (given,) = re.findall(r'"b0": \{ name: "(\w+)"', text)
+    held = re.findall(r'^  \["(\w+)", "f32", ', text, re.MULTILINE)
+    bound = [re.findall(r'"(\w+)"', row) for row in re.findall(r"bind: (.*)", text)]
+    assert len(held) == 2
+    assert set(bound[0][:3]) == {given, *held}
+    buffers = {name for row in bound for name in row} - {given, *held}
+    assert buffers == {"b0", "b1"}, "each buffer has a key of its own"
+
+
+def test_a_name_that_looks_like_the_row_of_an_input_stays_a_name(tmp_path):
+    program = capture(lambda x: x + 1.0, Tensor.ones([2]), batch=None)
+    name = "a{ scale:b { scale: 1"
+    object.__setattr__(program.inputs[0], "name", name)
+    text = to_wgsl(program, tmp_path / "model.js").path.read_text()
+    (row,) = re.findall(r"const INPUTS = \{\n  (.*)\n\};", text)
+    assert row.startswith(f'"{name}": {{ name: "a__scale_b___scale__1", type: "f32", ')
 
 
 def test_other_shapes_and_batches_are_refused(tmp_path):

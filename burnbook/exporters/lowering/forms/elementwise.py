@@ -14,7 +14,18 @@ from burnbook.program import Step
 ONE = (
     *("relu", "sigmoid", "tanh", "gelu", "silu", "exp", "log", "log1p", "sqrt", "sin"),
     *("cos", "tan", "abs", "neg", "recip", "square", "erf", "floor", "ceil", "round"),
-    *("trunc", "sign", "log_sigmoid", "mish", "asin", "acos", "atan", "sinh", "cosh"),
+    *(
+        "trunc",
+        "sign",
+        "half_power",
+        "log_sigmoid",
+        "mish",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+    ),
     *("asinh", "acosh", "atanh", "is_nan", "is_inf", "is_finite", "bool_not"),
     *("to_bool", "bitwise_not"),
 )

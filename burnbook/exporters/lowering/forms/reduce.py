@@ -7,7 +7,7 @@ from typing import Any
 from burnbook.exporters.lowering.calls import Line, Storage, View
 from burnbook.exporters.lowering.lowering import Lowering, straight
 from burnbook.exporters.lowering.registry import NoForm, form
-from burnbook.exporters.lowering.sizes import product, times
+from burnbook.exporters.lowering.sizes import product
 from burnbook.program import Shape, Step, Value
 
 WORDS = ("sum", "mean", "max", "min", "prod", "all", "any")
@@ -153,13 +153,14 @@ def ranked(w: Lowering, step: Step, *, dim: int, k: int = 1) -> None:
     is_top = step.op.name == "argtopk"
     places = w.new(f"{x.name}_places", x.shape, "i32")
     w.call("argsort", places, sizes={**along, "descending": is_top}, x=w.whole(x))
-    count = x.shape[dim]
-    if not isinstance(count, int):
+    if not is_top:
+        reads = {"x": w.whole(x), "places": places}
+        w.call("median_place", w.result(step.out), sizes=along, **reads)
+        return
+    if not isinstance(x.shape[dim], int):
         raise NoForm("it sorts along the batch")
-    begin = 0 if is_top else (count - 1) // 2
-    view = straight(places, x.shape)
-    offset = times(begin, view.strides[dim])
-    w.views[step.out] = View(places, step.out.shape, view.strides, offset)
+    strides = straight(places, x.shape).strides
+    w.views[step.out] = View(places, step.out.shape, strides)
 
 
 @form("neighbor_sum")

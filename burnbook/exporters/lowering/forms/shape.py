@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnbook.exporters.lowering.calls import KINDS, Line, Made, View
-from burnbook.exporters.lowering.lowering import Lowering, straight
+from burnbook.exporters.lowering.lowering import Lowering, refuse_numbers, straight
 from burnbook.exporters.lowering.registry import NoForm, form
 from burnbook.exporters.lowering.sizes import fixed, plus, product, times
 from burnbook.program import Shape, Size, Step
@@ -228,5 +228,7 @@ def embedding(w: Lowering, step: Step) -> None:
 @form("hot_rows")
 def hot_rows(w: Lowering, step: Step, *, size: int, on: Any, off: Any) -> None:
     (x,) = step.inputs
+    kind = KINDS[step.out.dtype.kind]
+    refuse_numbers(Line("copy", (on, off), kind, kind))
     sizes = {"rows": product(x.shape), "size": size, "on": on, "off": off}
     w.call("one_hot", w.result(step.out), sizes=sizes, x=w.whole(x))

@@ -6,13 +6,7 @@ const TILE = 16u;
 var<workgroup> x_tile: array<array<f32, TILE>, TILE>;
 var<workgroup> weight_tile: array<array<f32, TILE>, TILE>;
 
-@compute @workgroup_size(TILE, TILE)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(local_invocation_id) local: vec3u,
-) {
-  let row = group.y * TILE + local.y;
-  let column = group.x * TILE + local.x;
+fn by_tile(matrix: u32, row: u32, column: u32, local: vec2u) {
   var total = 0.0;
   for (var begin = 0u; begin < INPUTS; begin += TILE) {
     let across = begin + local.x;

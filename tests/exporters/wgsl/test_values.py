@@ -1,0 +1,30 @@
+"""Numbers that need care, as kernels: NaN, infinity, zeros."""
+
+import numpy as np
+import pytest
+
+from burnbook.backend import Numpy
+from burnbook.exporters.wgsl import to_wgsl
+from burnbook.tensor import Tensor
+from tests.support.careful_values import CAREFUL, LINES, pairs, wanted
+from tests.support.gpu_here import needs_gpu
+
+pytestmark = needs_gpu
+DEVICE = Numpy()
+
+
+def agrees(run, tmp_path, *given):
+    made = to_wgsl(run, tmp_path / "net.js", *given, batch=None)
+    for one, other in zip(made.run(*given), wanted(run, *given), strict=True):
+        np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("name", CAREFUL)
+def test_nan_infinity_and_zeros_give_what_they_give_here(name, tmp_path):
+    agrees(CAREFUL[name], tmp_path, *pairs())
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_the_median_of_a_line_with_nan_is_its_first_nan(dim, tmp_path):
+    x = Tensor.from_numpy(LINES, DEVICE)
+    agrees(lambda x: x.median_with_indices(dim), tmp_path, x)
