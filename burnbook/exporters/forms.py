@@ -8,7 +8,8 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, printable
-from burnbook.program import Program, capture
+from burnbook.ops.quantize import CODE_TYPES
+from burnbook.program import Program, Step, Value, capture
 from burnbook.program.capture import Batch
 from burnbook.program.compiler import CompiledProgram
 from burnbook.program.trees import ARGUMENTS, Place
@@ -158,3 +159,21 @@ def later(queries: int, keys: int) -> np.ndarray:
         [[False, False, True], [False, False, False]]
     """
     return np.arange(keys) > np.arange(keys - queries, keys)[:, None]
+
+
+def codes_of(
+    step: Step, array: Callable[[Value], np.ndarray]
+) -> tuple[np.ndarray, float] | None:
+    """The codes of a quantized weight and their scale, if whole numbers of 8 bits with
+    one scale for all of them are enough.
+
+    step: a `from_codes`. array: the elements of each of its inputs.
+    """
+    codes, scale, *offset = step.inputs
+    kind = CODE_TYPES[step.attrs["value"]]
+    if kind.low < -128 or kind.exponent or any(one is not None for one in offset):
+        return None
+    scales = array(scale)
+    if scales.size != 1:
+        return None
+    return array(codes).astype(np.int8), float(scales.ravel()[0])

@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from burnbook.core.errors import ArgumentError
 from burnbook.core.op import BackwardOp
-from burnbook.exporters.forms import output_names, refuse_compiled
+from burnbook.exporters.forms import (
+    codes_of,
+    output_names,
+    program_of,
+    refuse_without_form,
+)
 from burnbook.exporters.lowering.calls import (
     KINDS,
     Argument,
@@ -28,8 +32,7 @@ from burnbook.exporters.lowering.calls import (
 )
 from burnbook.exporters.lowering.registry import FORMS, NoForm
 from burnbook.exporters.lowering.sizes import largest, product, strides_of
-from burnbook.ops.quantize import CODE_TYPES
-from burnbook.program import Program, Shape, Step, Value, capture, size_text
+from burnbook.program import Program, Shape, Step, Value, size_text
 from burnbook.program.capture import Batch
 from burnbook.program.sizes import Dim, at
 
@@ -429,20 +432,10 @@ def _codes(program: Program) -> dict[str, tuple[np.ndarray, float]]:
     for step in program.steps:
         if step.op.name != "from_codes":
             continue
-        codes, scale, *offset = step.inputs
-        kind = CODE_TYPES[step.attrs["value"]]
-        is_known = all(value in program.constants for value in step.values)
-        if (
-            not is_known
-            or kind.low < -128
-            or kind.exponent
-            or any(one is not None for one in offset)
-        ):
-            continue
-        scales = program.array(scale)
-        if scales.size == 1:
-            array = program.array(codes).ravel().astype(np.int8)
-            found[step.out.name] = array, float(scales.ravel()[0])
+        if all(value in program.constants for value in step.values):
+            known = codes_of(step, program.array)
+            if known is not None:
+                found[step.out.name] = known[0].ravel(), known[1]
     return found
 
 
@@ -461,16 +454,12 @@ def lowered(
 
     Raises: ArgumentError with all operations that have no kernel, and where they stand.
     """
-    program = _program(where, model, examples, batch)
+    program = program_of(where, model, examples, batch)
     lowering = Lowering(program, reserved, output_names(where, program, names))
     plan = lowering.run()
     if plan is None:
-        problems = lowering.problems
-        facts = [(op, f"{at}: {why}" if at else why) for op, at, why in problems]
-        one = len(facts) == 1
-        what = f"{len(facts)} operation{' has' if one else 's have'} no form"
-        cure = "model.valid()" if any("training" in p[2] for p in problems) else None
-        raise ArgumentError(where, what, facts, cure)
+        refuse_without_form(where, lowering.problems)
+        raise AssertionError("there is a plan where nothing is wrong")
     return plan
 
 
@@ -478,21 +467,9 @@ def problems(
     where: str, model: Any, examples: tuple[Any, ...], batch: Batch = 0
 ) -> list[tuple[str, str, str]]:
     """What of a model has no kernel: op, where it stands, and why."""
-    lowering = Lowering(_program(where, model, examples, batch))
+    lowering = Lowering(program_of(where, model, examples, batch))
     lowering.run()
     return lowering.problems
-
-
-def _program(
-    where: str, model: Any, examples: tuple[Any, ...], batch: Batch
-) -> Program:
-    refuse_compiled(where, model)
-    if not isinstance(model, Program):
-        return capture(model, *examples, batch=batch)
-    if examples:
-        what = "a program is captured already, and takes no examples"
-        raise ArgumentError(where, what)
-    return model
 
 
 def straight(storage: Storage, shape: Shape) -> View:

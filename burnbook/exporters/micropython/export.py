@@ -18,10 +18,10 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, atomic_write
-from burnbook.exporters.forms import refuse_compiled, refuse_extension
+from burnbook.exporters.forms import program_of, refuse_extension
 from burnbook.exporters.micropython import forms as forms
 from burnbook.exporters.micropython.writer import Writer
-from burnbook.program import Program, Value, capture, mapped, resolved
+from burnbook.program import Program, Value, mapped, resolved
 from burnbook.program.capture import Batch
 
 
@@ -80,15 +80,9 @@ def to_micropython(
         (8, 32, (1, 2))
     """
     refuse_extension("to_micropython", path, (".py",))
-    refuse_compiled("to_micropython", model)
-    if not isinstance(model, Program):
-        program = capture(model, *examples, batch=batch)
-    elif len(examples) > int8:
-        most = "takes no examples" + (" but one for int8" if int8 else "")
-        what = f"a program is captured already, and {most}"
-        raise ArgumentError("to_micropython", what)
-    else:
-        program = model
+    for_program = () if int8 and len(examples) == 1 else examples
+    given = for_program if isinstance(model, Program) else examples
+    program = program_of("to_micropython", model, given, batch)
     if len(program.inputs) != 1 or len(program.outputs) != 1:
         what = "it writes models with one input and one output"
         raise ArgumentError("to_micropython", what)

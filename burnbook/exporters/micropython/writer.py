@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.core.errors import ArgumentError
 from burnbook.core.op import BackwardOp
+from burnbook.exporters.forms import codes_of, refuse_without_form
 from burnbook.exporters.lowering.files import shown
 from burnbook.exporters.lowering.lowering import plain
 from burnbook.exporters.micropython import kernels
@@ -26,7 +26,6 @@ from burnbook.exporters.micropython.registry import (
     NoForm,
     literal,
 )
-from burnbook.ops.quantize import CODE_TYPES
 from burnbook.program import Program, Step, Value, mapped, resolved
 
 IN_FILE = 4096  # bytes of weights from which on they are read line by line
@@ -111,21 +110,18 @@ class Writer:
         source = program.inputs[0]
         count = math.prod(self.shape(source))
         self.views[source] = {"f": View("x", None, count)}
-        problems: list[tuple[str, str]] = []
+        problems: list[tuple[str, str, str]] = []
         for step in steps:
             if step in self.skipped:
                 continue
             try:
                 self._write(step)
             except NoForm as why:
-                where = f"{step.path}: {why}" if step.path else str(why)
-                if (step.op.name, where) not in problems:
-                    problems.append((step.op.name, where))
+                problem = step.op.name, step.path, str(why)
+                if problem not in problems:
+                    problems.append(problem)
                 self.views[step.out] = {"f": View("_", None, 1)}
-        if problems:
-            one = len(problems) == 1
-            what = f"{len(problems)} operation{' has' if one else 's have'} no form"
-            raise ArgumentError("to_micropython", what, problems)
+        refuse_without_form("to_micropython", problems)
         return self._assembled(source, count)
 
     def _read_constants(self) -> None:
@@ -150,16 +146,9 @@ class Writer:
                 if value is not None:
                     self.numbers[value] = np.asarray(backend.to_numpy(array))
             if step.op.name == "from_codes":
-                self._note_codes(step)
-
-    def _note_codes(self, step: Step) -> None:
-        codes, scale, *offset = step.inputs
-        kind = CODE_TYPES[step.attrs["value"]]
-        scales = self.numbers[scale]
-        whole = kind.low >= -128 and not kind.exponent and not any(offset)
-        if whole and scales.size == 1:
-            found = self.numbers[codes].astype(np.int8)
-            self.codes[step.out] = found, float(scales.ravel()[0])
+                codes = codes_of(step, self.numbers.__getitem__)
+                if codes is not None:
+                    self.codes[step.out] = codes
 
     def _write(self, step: Step) -> None:
         if isinstance(step.op, BackwardOp):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.exporters.forms import later
 from burnbook.exporters.lowering.calls import Line, Made, Storage, View
 from burnbook.exporters.lowering.lowering import Lowering, straight
 from burnbook.exporters.lowering.registry import NoForm, form
@@ -125,8 +126,8 @@ def attention(
     elif mask is not None:
         lines.append(Line("add", (Made(len(lines) - 1), w.view(mask)), "f32", "f32"))
     if causal:
-        later = _later(w, fixed(s, "the sequence"), fixed(t, "the sequence"))
-        made = (later, hidden, Made(len(lines) - 1))
+        mask = _later(w, fixed(s, "the sequence"), fixed(t, "the sequence"))
+        made = (mask, hidden, Made(len(lines) - 1))
         lines.append(Line("where", made, "f32", "f32"))
     seen = w.new(f"{step.out.name}_seen", shape)
     w.put(lines, View.whole(seen, shape))
@@ -142,8 +143,7 @@ def _later(w: Lowering, s: int, t: int) -> View:
     """True where a key comes after its query. [1, 1, s, t]"""
     if s * t > 1 << 24:
         raise NoForm("its sequence is too long for a mask")
-    later = np.arange(t) > np.arange(t - s, t)[:, None]
-    return View.whole(w.array(later, "later"), (1, 1, s, t))
+    return View.whole(w.array(later(s, t), "later"), (1, 1, s, t))
 
 
 # ── convolutions ────────────────────────────────────────────────────────────
