@@ -168,9 +168,14 @@ def set_the_look(book):
         page.keyboard.press("ArrowRight")
     page.get_by_text("log scale").click()
     page.get_by_role("button", name="epochs", exact=True).click()
-    page.locator(CHIPS).nth(2).focus()
+    chip = page.locator(CHIPS).nth(2)
+    chip.focus()
+    held = text_of(book, ".bb-detail")
+    wait_until(lambda: text_of(book, ".bb-detail") != held)  # frames came
+    assert chip.evaluate("chip => chip === document.activeElement")
     page.keyboard.press("Enter")
     wait_until(lambda: page.locator(PRESSED).count() == 3)
+    assert chip.evaluate("chip => chip === document.activeElement")
 
 
 def zoom_in(book):

@@ -138,7 +138,6 @@ function draw(model, el, entry) {
     const shown = model.get("shown");
     const next = shown.includes(place) ? shown.filter((one) => one !== place) : [...shown, place];
     change("shown", next.sort());
-    view.runs.children[place].focus(); // the button was made anew
   }
 
   // What is changed here is drawn at once; the kernel hears of it when it can.

@@ -91,25 +91,34 @@ function writeSplits(view, splits) {
   }
 }
 
-// One button for each other run: its line, its name, pressed while it is shown.
+// One button for each other run: its line, its name, pressed while it is shown. The
+// buttons stay while the runs do, so that a frame takes neither the focus nor a click.
 function writeRuns(view, names, shown, toggle) {
-  view.runs.replaceChildren();
-  view.runs.hidden = !names.length;
+  const runs = JSON.stringify(names);
+  if (view.runs.dataset.runs !== runs) {
+    view.runs.dataset.runs = runs;
+    view.runs.replaceChildren();
+    view.runs.hidden = !names.length;
+    names.forEach((name, place) => makeRun(view.runs, name, place, toggle));
+    if (names.length) make("span", "bb-soft", view.runs).textContent = "thick: valid, thin: train";
+  }
   names.forEach((name, place) => {
-    const chip = make("button", "bb-plain bb-run", view.runs, {
-      type: "button",
-      "aria-pressed": shown.includes(place),
-      title: shown.includes(place) ? `Hide ${name}` : `Show ${name}`,
-    });
-    chip.innerHTML =
-      `<svg width="34" height="12" aria-hidden="true" style="stroke:var(--bb-line${place + 2});` +
-      `fill:var(--bb-line${place + 2})"><line x1="1" y1="6" x2="33" y2="6" stroke-width="2" ` +
-      `stroke-dasharray="${RUN_DASH[place].join(" ")}"/><path stroke="none" ` +
-      `d="${OUTLINES[MARKS[place]]}" transform="translate(17 6) scale(4)"/></svg>`;
-    make("span", "", chip).textContent = name;
-    chip.addEventListener("click", () => toggle(place));
+    const chip = view.runs.children[place];
+    const seen = shown.includes(place);
+    chip.setAttribute("aria-pressed", seen);
+    chip.title = seen ? `Hide ${name}` : `Show ${name}`;
   });
-  if (names.length) make("span", "bb-soft", view.runs).textContent = "thick: valid, thin: train";
+}
+
+function makeRun(runs, name, place, toggle) {
+  const chip = make("button", "bb-plain bb-run", runs, { type: "button" });
+  chip.innerHTML =
+    `<svg width="34" height="12" aria-hidden="true" style="stroke:var(--bb-line${place + 2});` +
+    `fill:var(--bb-line${place + 2})"><line x1="1" y1="6" x2="33" y2="6" stroke-width="2" ` +
+    `stroke-dasharray="${RUN_DASH[place].join(" ")}"/><path stroke="none" ` +
+    `d="${OUTLINES[MARKS[place]]}" transform="translate(17 6) scale(4)"/></svg>`;
+  make("span", "", chip).textContent = name;
+  chip.addEventListener("click", () => toggle(place));
 }
 
 const OUTLINES = {
