@@ -42,8 +42,15 @@ def test_importing_pulls_in_nothing_heavy(statement):
 EACH = """
 import importlib, os, sys, traceback
 import numpy, ipywidgets, anywidget, plotly.graph_objects
-broken = []
+broken, running = [], {}
+def end_one():
+    child, status = os.wait()
+    name = running.pop(child)
+    if status:
+        broken.append(name)
 for name in sys.argv[1:]:
+    if len(running) >= (os.cpu_count() or 1):
+        end_one()
     child = os.fork()
     if not child:
         try:
@@ -52,8 +59,9 @@ for name in sys.argv[1:]:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    if os.waitpid(child, 0)[1]:
-        broken.append(name)
+    running[child] = name
+while running:
+    end_one()
 print(broken)
 """
 

@@ -19,6 +19,13 @@ from burnbook.importers.onnx import Backend, load, source_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch.ao and the exporters
 RNG = np.random.default_rng(0)
+BEGIN = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_inputs():
+    """Every test has the same inputs, whatever ran before it."""
+    RNG.bit_generator.state = BEGIN
 
 
 def classifier():
