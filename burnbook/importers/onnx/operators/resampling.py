@@ -257,29 +257,21 @@ def _along(x: Tensor, matrix: Value, axis: int, picks: bool) -> Tensor:
     )
 
 
+OLD: dict[str, Any] = {
+    "coordinate_transformation_mode": "asymmetric",
+    "nearest_mode": "floor",
+}
+
+
 @operator("Upsample")
 def upsample(x: Tensor, scales: Value, *, mode: str = "nearest") -> Tensor:
     """The old form of Resize."""
-    return resize(
-        x,
-        None,
-        scales,
-        mode=mode,
-        coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
-    )
+    return resize(x, None, scales, mode=mode, **OLD)
 
 
 @upsample.host
 def _(x: Value, scales: Value, *, mode: str = "nearest") -> Any:
-    return resize(
-        x,
-        None,
-        scales,
-        mode=mode,
-        coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
-    )
+    return resize(x, None, scales, mode=mode, **OLD)
 
 
 @operator("GridSample")
