@@ -57,6 +57,31 @@ def test_the_guides_network_gives_what_it_gives_uncaptured(device, size):
     close(capture(model, x).compile()(x), model.forward(x))
 
 
+class Wide(Module):
+    """Two convolutions with many channels, one of them with a pool behind it."""
+
+    first: nn.Conv2d
+    second: nn.Conv2d
+    pool: nn.MaxPool2d
+
+    def forward(self, x):
+        x = self.pool.forward(self.first.forward(x).relu())
+        return self.second.forward(x).sigmoid()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_few_images_with_many_channels_give_what_they_give_uncaptured(size):
+    model = Wide(
+        nn.Conv2dConfig([20, 70], [3, 3]).init(DEVICE),
+        nn.Conv2dConfig([70, 40], [3, 3]).init(DEVICE),
+        nn.MaxPool2dConfig([2, 2]).init(),
+    )
+    x = drawn(size, 20, 14, 15)
+    compiled = capture(model, x).compile()
+    for _ in range(3):
+        close(compiled(x), model.forward(x))
+
+
 def test_chains_are_fused():
     compiled = capture(guide(), drawn(2, 28, 28)).compile()
     chains = [getattr(step.op, "chain", None) for step in compiled.lowered.steps]

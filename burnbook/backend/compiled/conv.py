@@ -24,11 +24,14 @@ from burnbook.backend.compiled.conv_microkernel import (
     REACH,
     SUMS,
     copy_blocks,
+    places_of,
+    rows_under,
     shifted_sums,
     stops_of,
     whole_steps,
 )
 from burnbook.backend.compiled.finish import RELU, finish_planes, lines_at_once
+from burnbook.backend.compiled.runtime.board import share_out
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import (
     HELD,
@@ -39,7 +42,7 @@ from burnbook.backend.compiled.runtime.jit import (
 )
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store, total
-from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.compiled.runtime.thread_pool import cores, threads
 from burnbook.backend.compiled.winograd import correlate_pairs, lay_pairs
 from burnbook.backend.kernels import needed
 from burnbook.ops.conv.conv import conv2d
@@ -50,6 +53,7 @@ FEW_PLACES = 128  # kernels for each place of the output that are too many
 PLAIN = (0, 0, 0, 0)  # neither an activation nor a pool: see finish.py
 LAID = "f4[:,:,:,::1], f4[:,:,::1]"  # weights and where sums begin
 HOW, FINISH = "UniTuple(i8, 8)", "UniTuple(i8, 4)"
+PART_WORK = 1 << 17  # products of a band of lines: what a thread does in some 4 µs
 SHARES = 16  # into how many sums the gradient of the weights is split, always
 MANY_CHANNELS = 16  # for which they are taken in blocks
 FEW_KERNELS = 256  # for which rows of 16 and more are quicker in pairs
@@ -82,48 +86,57 @@ def lay_weights(weight, bias, w, begin):
 
 
 @counting_part
-def correlate_taps(x, w, begin, out, how, finish, start, stop):
-    """What `correlate_laid` does, tap by tap, for kernels of any size."""
+def correlate_taps(x, w, begin, out, how, finish, band, start, stop):
+    """What `correlate_laid` does, tap by tap, for kernels of any size.
+
+    band: the first line and the one after the last, of each plane.
+    """
     top, left, down, right, groups, rows, kernel_rows, kernel_columns = how
     c_all, height, width = x.shape[1:]
     h, n = stops_of(x, how)
     filters, c_each = w.shape[1] * SUMS, w.shape[2] // (kernel_rows * kernel_columns)
     o_each, o_all = filters // groups, groups * rows
     padded = width + 2 * left
-    plane = (height + 2 * top) * padded
-    some = min(max((REACH - n) // padded + 1, 1), h)  # rows at a time
+    lines, more = band[1] - band[0], down * (kernel_rows - 1)
+    plane = (lines + more) * padded
+    some = min(max((REACH - n) // padded + 1, 1), lines)  # lines at a time
     some = lines_at_once(some, 1, finish)
     planes = np.zeros(c_all * plane + LANES, f32)
     t = np.empty(SUMS * whole_steps(some * padded), f32)
     held = np.empty((SUMS + 1) * some * n if finish[1] else 0, f32)
-    places = np.empty(w.shape[2], np.int64)
-    k = 0
-    for c in range(c_each):
-        for a in range(kernel_rows):
-            for b in range(kernel_columns):
-                places[k] = c * plane + a * down * padded + b * right
-                k += 1
+    places = places_of(c_each, kernel_rows, kernel_columns, plane, down * padded, right)
     from_x, to_out = x.reshape(x.size), out.reshape(out.size)
     skips, strides = (plane, padded), (height * width, width)
+    first, count = rows_under(band, more, top, height)
+    shape, to_planes = (c_all, count, width), (first + top - band[0]) * padded + left
     for i in range(start, stop):
-        at, shape = i * c_all * height * width, (c_all, height, width)
-        copy_blocks(planes, top * padded + left, skips, from_x, at, strides, shape)
-        for row in range(0, h, some):
-            count = min(some, h - row)
+        at = i * c_all * height * width + first * width
+        copy_blocks(planes, to_planes, skips, from_x, at, strides, shape)
+        for row in range(0, lines, some):
+            count, line = min(some, lines - row), band[0] + row
             reach = whole_steps((count - 1) * padded + n)
             for block in range(filters // SUMS):
-                group, first = divmod(block * SUMS, o_each)
+                group, below = divmod(block * SUMS, o_each)
                 at = group * c_each * plane + row * padded
                 is_relu = finish[0] == RELU
                 shifted_sums(planes, at, 0, places, w, begin, block, t, reach, is_relu)
-                o, kept = i * o_all + group * rows + first, min(SUMS, rows - first)
-                sums, to, apart = to_out, (o * h + row) * n, h * n
+                o, kept = i * o_all + group * rows + below, min(SUMS, rows - below)
+                sums, to, apart = to_out, (o * h + line) * n, h * n
                 if finish[1]:
                     sums, to, apart = held, 0, count * n
                 size, from_t = (kept, count, n), (reach, padded)
                 copy_blocks(sums, to, (apart, n), t, 0, from_t, size)
-                lines = (row, count, n)
-                finish_planes(sums, to, apart, lines, to_out, o, (kept, h), finish)
+                here = (line, count, n)
+                finish_planes(sums, to, apart, here, to_out, o, (kept, h), finish)
+
+
+@counting_part
+def correlate_band(x, w, begin, out, how, finish, band, start, stop):
+    """What `correlate_laid` does for a band of lines of each image."""
+    if w.shape[0] > 1:
+        correlate_pairs(x, w, begin, out, how, finish, band, start, stop)
+    else:
+        correlate_taps(x, w, begin, out, how, finish, band, start, stop)
 
 
 @kernel_code(f"void(f4[:,:,:,::1], {LAID}, f4[:,:,:,::1], {HOW}, {FINISH}, i8, i8)")
@@ -134,10 +147,31 @@ def correlate_laid(x, w, begin, out, how, finish, start, stop):
     dilation cols, groups, rows per group that count, rows and columns of the kernel.
     finish: an activation and a pool, see finish.py; out is what comes after them.
     """
-    if w.shape[0] > 1:
-        correlate_pairs(x, w, begin, out, how, finish, start, stop)
-    else:
-        correlate_taps(x, w, begin, out, how, finish, start, stop)
+    band = (0, stops_of(x, how)[0])
+    correlate_band(x, w, begin, out, how, finish, band, start, stop)
+
+
+@counting_part
+def correlate_part(x, w, begin, out, how, finish, lines, index):
+    """So many lines of an image: the bands of all images are numbered through."""
+    h = stops_of(x, how)[0]
+    image, band = divmod(index, (h + lines - 1) // lines)
+    first = band * lines
+    band = (first, min(first + lines, h))
+    correlate_band(x, w, begin, out, how, finish, band, image, image + 1)
+
+
+@kernel_code(
+    f"void(i8[::1], f4[:,:,:,::1], {LAID}, f4[:,:,:,::1], {HOW}, {FINISH}, i8)"
+)
+def correlate_bands(board, x, w, begin, out, how, finish, lines):
+    """What `correlate_laid` does for few samples, in bands of so many lines.
+
+    board: of thread_pool.py; threads that look at it take bands. lines: whole pairs, or
+    all, and whole windows of a pool.
+    """
+    parts = x.shape[0] * ((stops_of(x, how)[0] + lines - 1) // lines)
+    share_out(board, correlate_part, (x, w, begin, out, how, finish, lines), parts)
 
 
 @part
@@ -329,9 +363,38 @@ def conv2d_kernel(x, weight, bias=None, *, stride, padding, dilation, groups):
         return None
     out = empty((x.shape[0], o, *stops))
     how = (*padding, *dilation, groups, o // groups, *taps)
-    args = (x, *laid_weights(weight, bias, stops[1], how), out, how, PLAIN)
-    threads.run(correlate_laid, args, x.shape[0])
+    laid = laid_weights(weight, bias, stops[1], how)
+    correlate = in_bands(x, laid, out, how, PLAIN)
+    if correlate is not None:
+        correlate()
+    else:
+        threads.run(correlate_laid, (x, *laid, out, how, PLAIN), x.shape[0])
     return out
+
+
+def in_bands(
+    x: Any, laid: tuple[Any, Any], out: Any, how: Any, finish: Any
+) -> Callable[[], None] | None:
+    """A function for what `correlate_laid` does, for fewer samples than threads.
+
+    None where that is little work, or samples enough to go round.
+    """
+    if len(x) >= cores():
+        return None
+    weights, h = laid[0], output_size(x.shape[2], how[6], 1, how[0], how[2])
+    products = h * x.shape[3] * weights.size // (2 if len(weights) > 1 else 1)
+    if products < 2 * PART_WORK:
+        return None
+    windows = finish[2] if finish[1] else 1
+    least = windows if windows % 2 == 0 else 2 * windows
+    lines = max(h * PART_WORK // products // least, 1) * least
+    args = (x, *laid, out, how, finish, lines)
+
+    def correlate() -> None:
+        threads.attend()
+        correlate_bands(threads.board, *args)
+
+    return correlate
 
 
 @kernel(conv2d.backward)

@@ -9,6 +9,7 @@ strides, and the way back from a result to its input, are the same loop.
 Measured by W6 and the single convolutions of tests/bench.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from burnbook.backend.compiled.conv_plan import (
     plan_of,
 )
 from burnbook.backend.compiled.finish import RELU, activate, rectify_to
+from burnbook.backend.compiled.runtime.board import share_out
 from burnbook.backend.compiled.runtime.buffers import LINE, empty
 from burnbook.backend.compiled.runtime.jit import (
     HELD,
@@ -47,6 +49,7 @@ STRETCH = 128  # pixels to take at a time for the gradient of the weights
 UNIT = LANES // 2 * WIDE  # sums of eight input and 32 output channels
 FEW = 4  # pixels, or input channels, of 16 output channels that any registers hold
 HOLDS_FEW = HELD < 2 * PIXELS  # whether those of this processor hold no more
+WORTH = 1 << 23  # products that are worth waking another thread for
 STEPS = 12  # of LANES channels each, whose weights the first cache holds
 
 
@@ -266,10 +269,10 @@ def correlate(x, w, bias, out, plan, which, images, filters):
 
 
 PLAN = "i8[::1], i8[::1], i8[::1], i8[:,::1], i8[:,::1], i8, i8"
-CORRELATE = f"void(f4[:,:,:,::1], f4[::1], f4[::1], f4[:,:,:,::1], {PLAN}, i8, i8, i8)"
+ARRAYS = "f4[:,:,:,::1], f4[::1], f4[::1], f4[:,:,:,::1]"
 
 
-@kernel_code(CORRELATE)
+@kernel_code(f"void({ARRAYS}, {PLAN}, i8, i8, i8)")
 def correlate_images(
     x,
     w,
@@ -295,26 +298,23 @@ def correlate_images(
     correlate(x, w, bias, out, plan, which, (start, stop), (0, out.shape[1]))
 
 
-@kernel_code(CORRELATE)
-def correlate_filters(
-    x,
-    w,
-    bias,
-    out,
-    inside,
-    places,
-    targets,
-    phases,
-    steps,
-    plane,
-    many,
-    which,
-    start,
-    stop,
+@counting_part
+def correlate_block(x, w, bias, out, plan, which, index):
+    """The same for all samples and a block of WIDE output channels."""
+    correlate(x, w, bias, out, plan, which, (0, x.shape[0]), (index, index + 1))
+
+
+@kernel_code(f"void(i8[::1], {ARRAYS}, {PLAN}, i8)")
+def correlate_blocks(
+    board, x, w, bias, out, inside, places, targets, phases, steps, plane, many, which
 ):
-    """The same for all samples and some blocks of WIDE output channels."""
+    """The same for all samples, in parts of WIDE output channels.
+
+    board: of thread_pool.py; threads that look at it take parts.
+    """
     plan = inside, places, targets, phases, steps, plane, many
-    correlate(x, w, bias, out, plan, which, (0, x.shape[0]), (start, stop))
+    blocks = (out.shape[1] + WIDE - 1) // WIDE
+    share_out(board, correlate_block, (x, w, bias, out, plan, which), blocks)
 
 
 @kernel_code("void(f4[:,:,::1], f4[::1], i8, i8)")
@@ -578,11 +578,32 @@ def blocked_gradients(
 
 def _correlate(x: Any, w: Any, bias: Any, out: Any, plan: Plan, which: int = 0) -> None:
     """One region of work over the samples, or over the filters where those are few."""
-    blocks = -(-out.shape[1] // WIDE)
-    if x.shape[0] >= min(cores(), blocks):
-        threads.run(correlate_images, (x, w, bias, out, *plan, which), x.shape[0])
+    correlation = by_filters(x, w, bias, out, plan, which)
+    if correlation is not None:
+        correlation()
     else:
-        threads.run(correlate_filters, (x, w, bias, out, *plan, which), blocks)
+        threads.run(correlate_images, (x, w, bias, out, *plan, which), x.shape[0])
+
+
+def by_filters(
+    x: Any, w: Any, bias: Any, out: Any, plan: Plan, which: int
+) -> Callable[[], None] | None:
+    """A function for the same in parts of output channels, or None.
+
+    That is where samples do not go round among the threads.
+    """
+    if x.shape[0] >= min(cores(), -(-out.shape[1] // WIDE)):
+        return None
+    is_long = w.size * out[0, 0].size * x.shape[0] >= WORTH
+
+    def correlate_all() -> None:
+        if is_long:
+            threads.wake()
+        else:
+            threads.attend()
+        correlate_blocks(threads.board, x, w, bias, out, *plan, which)
+
+    return correlate_all
 
 
 def _weight_gradients(g: Any, x: Any, weight: Any, sizes: Sizes) -> tuple[Any, Any]:

@@ -7,7 +7,9 @@ when they are complete: of four vectors each where registers hold them, or of on
 Measured by W1, inference and the family conv, of tests/bench.
 """
 
-from burnbook.backend.compiled.runtime.jit import HELD, part
+import numpy as np
+
+from burnbook.backend.compiled.runtime.jit import HELD, counting_part, part
 from burnbook.backend.compiled.runtime.simd import (
     LANES,
     broadcast,
@@ -34,6 +36,28 @@ def stops_of(x, how):
     top, left, down, right, _, _, rows, columns = how
     height = x.shape[2] + 2 * top - down * (rows - 1)
     return height, x.shape[3] + 2 * left - right * (columns - 1)
+
+
+@counting_part
+def places_of(channels, rows, columns, plane, down, right):
+    """Where each tap of a kernel reads, with planes and taps so far apart."""
+    places = np.empty(channels * rows * columns, np.int64)
+    for c in range(channels):
+        for a in range(rows):
+            for b in range(columns):
+                k = (c * rows + a) * columns + b
+                places[k] = c * plane + a * down + b * right
+    return places
+
+
+@part
+def rows_under(band, more, top, height):
+    """The first row of an image, and how many, that a band of lines needs.
+
+    more: rows beyond its lines; top: of zeros, above the image.
+    """
+    first = max(band[0] - top, 0)
+    return first, max(min(band[1] + more - top, height) - first, 0)
 
 
 @part

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from burnbook import ops
+from burnbook.backend.compiled.runtime.board import share_out
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import (
+    counting_part,
     f32,
     floats_at,
     kernel_code,
@@ -154,20 +156,25 @@ def adam_range(inputs, outputs, numbers, cautious, reuse, start, stop):
             copy(p_new[a:b], to)
 
 
-@kernel_code("void(i8[:,::1], UniTuple(f8, 7), b1, i8, i8)")
-def adam_pieces(pieces, numbers, cautious, start, stop):
-    """The same for some pieces of many parameters, in place.
+@counting_part
+def adam_piece(pieces, numbers, cautious, i):
+    """The same for a piece of a parameter, in place."""
+    none = np.empty(0, f32)
+    size = pieces[i, 4]
+    p, g = floats_at(pieces[i, 0], size), floats_at(pieces[i, 1], size)
+    m, v = floats_at(pieces[i, 2], size), floats_at(pieces[i, 3], size)
+    before, after = (p, g, m, v, none), (p, m, v, none)
+    adam_range(before, after, numbers, cautious, True, 0, size)
+
+
+@kernel_code("void(i8[::1], i8[:,::1], UniTuple(f8, 7), b1)")
+def adam_pieces(board, pieces, numbers, cautious):
+    """The same for all pieces of many parameters, by threads that look at the board.
 
     pieces: where parameter, gradient and both memories begin in memory, and how many
     elements each piece has.
     """
-    none = np.empty(0, f32)
-    for i in range(start, stop):
-        size = pieces[i, 4]
-        p, g = floats_at(pieces[i, 0], size), floats_at(pieces[i, 1], size)
-        m, v = floats_at(pieces[i, 2], size), floats_at(pieces[i, 3], size)
-        before, after = (p, g, m, v, none), (p, m, v, none)
-        adam_range(before, after, numbers, cautious, True, 0, size)
+    share_out(board, adam_piece, (pieces, numbers, cautious), pieces.shape[0])
 
 
 @defaults_of(ops.adam_step)

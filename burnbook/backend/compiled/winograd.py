@@ -20,6 +20,8 @@ from burnbook.backend.compiled.conv_microkernel import (
     REACH,
     SUMS,
     copy_blocks,
+    places_of,
+    rows_under,
     shifted_sums,
     stops_of,
     whole_steps,
@@ -95,20 +97,11 @@ def mix_sums(out, to, high, n, t, reach, width, rows, count, positive):
 
 
 @counting_part
-def places_of(channels, columns, plane, right):
-    """Where each tap of a row of a kernel reads."""
-    places = np.empty(channels * columns, np.int64)
-    for c in range(channels):
-        for b in range(columns):
-            places[c * columns + b] = c * plane + b * right
-    return places
-
-
-@counting_part
-def correlate_pairs(x, w, begin, out, how, finish, start, stop):
+def correlate_pairs(x, w, begin, out, how, finish, band, start, stop):
     """What `conv.correlate_laid` does, for kernels of three rows side by side.
 
-    Rows of output must have SIDE numbers or more.
+    band: the first line and the one after the last, of each plane. Lines must have
+    LANES numbers or more.
     """
     top, left, _, right, groups, rows, _, columns = how
     c_all, height, width = x.shape[1:]
@@ -117,7 +110,7 @@ def correlate_pairs(x, w, begin, out, how, finish, start, stop):
     filters, c_each = w.shape[1] * SUMS, w.shape[2] // columns
     o_each, o_all = filters // groups, groups * rows
     padded = width + 2 * left
-    pairs = (h + 1) // 2
+    pairs = (band[1] - band[0] + 1) // 2
     some = min(max((REACH - n) // padded + 1, 1), pairs)  # pairs at a time
     some = lines_at_once(2 * some, 2, finish) // 2
     plane, mixed = (2 * pairs + 2) * padded, some * padded
@@ -125,33 +118,33 @@ def correlate_pairs(x, w, begin, out, how, finish, start, stop):
     v = np.zeros(4 * c_all * mixed + 2 * LANES + columns * right, f32)
     t = np.empty(4 * SUMS * whole_steps(mixed), f32)
     held = np.empty((SUMS + 1) * 2 * some * n if finish[1] else 0, f32)
-    places = places_of(c_each, columns, mixed, right)
+    places = places_of(c_each, 1, columns, mixed, 0, right)
     from_x, to_out = x.reshape(x.size), out.reshape(out.size)
     skips, strides = (plane, padded), (height * width, width)
+    first, count = rows_under(band, 2, top, height)
+    shape, to_planes = (c_all, count, width), (first + top - band[0]) * padded + left
     for i in range(start, stop):
-        at = i * c_all * height * width
-        shape = (c_all, height, width)
-        copy_blocks(planes, top * padded + left, skips, from_x, at, strides, shape)
+        at = i * c_all * height * width + first * width
+        copy_blocks(planes, to_planes, skips, from_x, at, strides, shape)
         for pair in range(0, pairs, some):
-            count = min(some, pairs - pair)
-            lines = min(2 * count, h - 2 * pair)
+            count, line = min(some, pairs - pair), band[0] + 2 * pair
+            lines = min(2 * count, band[1] - line)
             reach = whole_steps((count - 1) * padded + n)
             at = 2 * pair * padded
             mix_inputs(v, mixed, planes, at, plane, padded, c_all, count)
             for block in range(filters // SUMS):
-                group, first = divmod(block * SUMS, o_each)
+                group, below = divmod(block * SUMS, o_each)
                 at = group * c_each * mixed
                 shifted_sums(
                     v, at, c_all * mixed, places, w, begin, block, t, reach, False
                 )
-                o = i * o_all + group * rows + first
-                kept = min(SUMS, rows - first)
-                lines_here, planes_here = (2 * pair, lines, n), (kept, h)
+                o, kept = i * o_all + group * rows + below, min(SUMS, rows - below)
+                lines_here, planes_here = (line, lines, n), (kept, h)
                 if finish[1]:
                     mix_sums(held, 0, lines, n, t, reach, padded, lines, kept, is_relu)
                     sums, to, apart = held, 0, lines * n
                 else:
-                    sums, to, apart = to_out, (o * h + 2 * pair) * n, h * n
+                    sums, to, apart = to_out, (o * h + line) * n, h * n
                     mix_sums(to_out, to, h, n, t, reach, padded, lines, kept, is_relu)
                 finish_planes(
                     sums, to, apart, lines_here, to_out, o, planes_here, finish

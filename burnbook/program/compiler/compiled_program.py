@@ -77,6 +77,7 @@ class CompiledProgram:
         results = program.outputs[: program.results]
         self._made_kinds = [kind_of(value.dtype) for value in results]
         self._plans: OrderedDict[Any, list[Plan | GraphPlan]] = OrderedDict()
+        self._latest: list[Plan | GraphPlan] | None = None  # of these, last in use
         self._lock = threading.Lock()
         _programs.add(self)
 
@@ -102,16 +103,13 @@ class CompiledProgram:
                 self._refuse_elements(array.dtype, dtype, told)
             arrays.append(array)
         backend = given[0].backend if given else self.backend
-        made = tuple(
-            [
-                Tensor(array, kind, backend, array.ndim)
-                for kind, array in zip(
-                    self._made_kinds, self._run(arrays), strict=False
-                )
-            ]
-        )
+        found = self._run(arrays)
         if self._is_one:
-            return made[0]
+            return Tensor(found[0], self._made_kinds[0], backend, found[0].ndim)
+        pairs = zip(found, self._made_kinds, strict=False)
+        made = tuple(
+            [Tensor(array, kind, backend, array.ndim) for array, kind in pairs]
+        )
         gives = self.program.gives
         if gives is None:
             return made
@@ -171,11 +169,7 @@ class CompiledProgram:
         shapes = tuple([array.shape for array in inputs])
         if keys is not None:
             keys = self.program.checked_keys(keys)
-        with self._lock:
-            spare = self._plans.get(shapes)
-            if spare is not None:
-                self._plans.move_to_end(shapes)
-            plan = spare.pop() if spare else None
+        spare, plan = self._take_plan(shapes)
         if plan is None:
             n = self.program.batch_size(*shapes)
             if not self._has_plans or 0 in [len(s) and s[0] for s in shapes]:
@@ -188,13 +182,31 @@ class CompiledProgram:
             draw = self.backend.next_key
             drawn = [draw() for _ in self.program.keys] if keys is None else keys
         out = plan.run(inputs, drawn, numbers)
-        with self._lock:
-            spare = self._plans.setdefault(shapes, [])
-            if len(spare) < MOST_SPARE:
-                spare.append(plan)
-            while len(self._plans) > MOST_PLANS:
-                self._plans.popitem(last=False)
+        if spare is None:
+            with self._lock:
+                spare = self._latest = self._plans.setdefault(shapes, [])
+                while len(self._plans) > MOST_PLANS:
+                    self._plans.popitem(last=False)
+        if len(spare) < MOST_SPARE:
+            spare.append(plan)
         return tuple(out)
+
+    def _take_plan(
+        self, shapes: tuple[tuple[int, ...], ...]
+    ) -> tuple[list[Plan | GraphPlan] | None, Plan | GraphPlan | None]:
+        """The plans of these sizes, and one of them that nobody uses, if there is."""
+        spare = self._plans.get(shapes)
+        if spare is None:
+            return None, None
+        if spare is not self._latest:
+            with self._lock:
+                if shapes in self._plans:
+                    self._plans.move_to_end(shapes)
+                self._latest = spare
+        try:
+            return spare, spare.pop()
+        except IndexError:  # other threads use them all
+            return spare, None
 
     @property
     def _has_plans(self) -> bool:

@@ -67,7 +67,7 @@ def bind_conv(call: Call) -> Bound | None:
     dilation, padding = tuple(attrs["dilation"]), tuple(attrs["padding"])
     activation, pool = followers(call, stops)
     if x.size and conv.in_blocks(x, weight, stops, stride, dilation, groups):
-        lay, work = _in_blocks(call, bias, stops, activation, pool)
+        lay, work, share = _in_blocks(call, bias, stops, activation, pool)
     elif x.size and conv.served(x, weight, stride):
         from burnbook.backend.compiled import finish
 
@@ -79,13 +79,16 @@ def bind_conv(call: Call) -> Bound | None:
         window = (1, 1) if pool is None else pool[1]
         end = (finish.ACTIVATIONS[activation], finish.POOLS[kind], *window)
         work = partial(_correlate_laid, x, out, how, end)
+        share = partial(_in_bands, x, out, how, end)
     elif conv.in_planes(x, weight, groups) or not all(call.fixed[1:]):
         return None
     else:
         return by_sample(call, 2 * cost)
     if all(call.fixed[1:]):
-        part = partial(work, lay())
-        return Bound(partial(part, 0, len(x)), len(x), part, cost, "compiled", (0,))
+        laid = lay()
+        part = partial(work, laid)
+        run = share(laid) or partial(part, 0, len(x))
+        return Bound(run, len(x), part, cost, "compiled", (0,))
     return laid_anew(lay, work, len(x), cost, (0,))
 
 
@@ -96,6 +99,15 @@ def _correlate_laid(
     from burnbook.backend.compiled import conv
 
     conv.correlate_laid(x, *laid, out, how, end, start, stop)
+
+
+def _in_bands(
+    x: Any, out: Any, how: Any, end: Any, laid: Any
+) -> Callable[[], None] | None:
+    """The same for so few images that threads share each of them, or None."""
+    from burnbook.backend.compiled import conv
+
+    return conv.in_bands(x, laid, out, how, end)
 
 
 def laid_anew(
@@ -160,10 +172,12 @@ def _in_blocks(
     stops: tuple[int, int],
     activation: str | None,
     pool: tuple[str, tuple[int, int]] | None,
-) -> tuple[Callable[[], Any], Callable[[Any, int, int], Any]]:
-    """A convolution with many channels: what lays weights out, and what takes images.
+) -> tuple[Callable[[], Any], Callable[[Any, int, int], Any], Callable[[Any], Any]]:
+    """A convolution with many channels.
 
-    What it is pooled from is made in between.
+    Three functions: one lays weights out, one takes some images, and one gives a
+    function for so few images that threads share each of them, or None. What is pooled
+    is made in between.
     """
     from burnbook.backend.compiled import conv, conv_blocked, finish
 
@@ -195,7 +209,21 @@ def _in_blocks(
         conv_blocked.correlate_images(*args, 0, stop - start)
         pool_images(kind, between, out[start:stop], *window)
 
-    return lay, work
+    def share(laid: Any) -> Callable[[], None] | None:
+        found = out if pool is None else np.empty((len(x), filters, *stops), F32)
+        args = (x, laid, offsets, found, where, which)
+        correlate = conv_blocked.by_filters(*args)
+        if pool is None or correlate is None:
+            return correlate
+        kind, window = pool
+
+        def run() -> None:
+            correlate()
+            pool_images(kind, found, out, *window)
+
+        return run
+
+    return lay, work, share
 
 
 def pool_images(kind: str, x: Any, out: Any, rows: int, columns: int) -> None:

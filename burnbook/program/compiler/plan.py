@@ -40,7 +40,7 @@ VIEWS = {
     *("reshape.backward", "swap_dims.backward", "permute.backward", "flip.backward"),
     "add.backward",  # where nothing was stretched
 }
-NEAR = 1 << 18  # bytes that a stretch of a region may touch: half of a second cache
+NEAR = 1 << 19  # bytes that a stretch of a region may touch: a second cache
 WORTH = 60_000  # nanoseconds of work that are worth waking another thread
 Arrays = dict[Value, Any]
 

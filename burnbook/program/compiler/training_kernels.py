@@ -24,7 +24,7 @@ from burnbook.program.values import Value
 DRAW = 0.9  # nanoseconds that a random number takes
 WORDS = 16  # random numbers that are drawn from one count
 PIECE = 1 << 13  # elements of a parameter that one call of a kernel takes
-MANY = 1 << 20  # elements of all parameters; with fewer, one thread is as quick as two
+MANY = 1 << 20  # elements of all parameters that are worth waking another thread for
 
 
 # Convolutions and pools
@@ -407,11 +407,11 @@ def adam_together(bounds: Sequence[Bound]) -> Callable[[], Any]:
                 if known[other] != number:
                     _one_by_one(bounds)
                     return
-        args = (pieces, *first.numbers())
         if size >= MANY:
-            threads.run(kernels.adam_pieces, args, len(pieces))
+            threads.wake()
         else:
-            kernels.adam_pieces(*args, 0, len(pieces))
+            threads.attend()
+        kernels.adam_pieces(threads.board, pieces, *first.numbers())
 
     return run
 

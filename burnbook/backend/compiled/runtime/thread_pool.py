@@ -52,7 +52,7 @@ def cores() -> int:
 _MOST = 16
 
 # Places on the board that threads share without Python's lock, in lines of the cache of
-# their own: a job of shared_product.py, and how many threads look out for one.
+# their own: a job of board.py, and how many threads look out for one.
 TICKET, DONE, LOCK, AWAKE, CALLED, JOB = (8 * k for k in range(6))
 BOARD = 8 * 8
 
@@ -135,8 +135,8 @@ class ThreadPool:
     """Threads that wait for jobs; they are started by the first job that wants them.
 
     Once numba is here, they can do more without Python's lock. spin: waits for a flag
-    (spin_wait.py). multiply: a matrix product in parts, which threads take that `serve`
-    (shared_product.py).
+    (spin_wait.py). serve: takes parts of jobs on the board (board.py). multiply: such a
+    job, a matrix product (shared_product.py).
     """
 
     spin: ClassVar[Callable[[np.ndarray, int], None] | None] = None
@@ -161,10 +161,17 @@ class ThreadPool:
         if self.size == 1 or _here.is_inside or self.board[AWAKE]:
             return
         now = perf_counter_ns()
-        if now - self.asked < QUIET and self.calls.empty():
+        if now - self.asked < QUIET:
+            self.wake()
+        self.asked = now
+
+    def wake(self) -> None:
+        """Have threads look at the board for a job that is worth waking them."""
+        if self.size == 0:
+            self.start(cores())
+        if not self.board[AWAKE] and self.calls.empty():
             for _ in range(self.size - 1):
                 self.calls.put(None)
-        self.asked = now
 
     def product(
         self, address: int, x: Any, y: Any, line: Any, out: Any, form: int
@@ -179,9 +186,7 @@ class ThreadPool:
             return False
         if self.size == 1 and not line.size:
             return False
-        if not self.board[AWAKE] and self.calls.empty():
-            for _ in range(self.size - 1):
-                self.calls.put(None)
+        self.wake()
         total = out.shape[0 if form & 4 else 1]
         size = -(-total // (self.size * 16)) * 16
         return self.multiply(
