@@ -437,10 +437,11 @@ class Plan:
         if region.count < 2 or not (is_shared or (size > NEAR and len(bounds) > 1)):
             return [bound.run for bound in bounds]
         region.in_turns = len(bounds) > 1
-        work = partial(_in_turns, _steps_of(bounds, region.count), self._tile(region))
+        tile = self._tile(region)
+        work = partial(_in_turns, _steps_of(bounds, region.count), tile)
         call = partial(work, 0, region.count)
         if is_shared:
-            call = partial(threads.run, work, (), region.count, 1)
+            call = partial(threads.run, work, (), region.count, most=tile)
         before = [bound.before for bound in bounds if bound.before is not None]
         after = [bound.after for bound in bounds if bound.after is not None]
         return [

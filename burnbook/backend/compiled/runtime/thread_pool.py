@@ -200,10 +200,12 @@ class ThreadPool:
         total: int,
         grain: int = 1,
         head_start: int = 0,
+        most: int | None = None,
     ) -> None:
         """Call kernel(*args, start, stop) until 0 … total is covered.
 
         grain: no part is smaller, and every part but the last is a multiple of it.
+        most: no part is larger; many parts, where a thread may fall behind.
         head_start: how much the caller does while another wakes up, where that counts;
         its first part is larger by so much.
         """
@@ -216,6 +218,8 @@ class ThreadPool:
         head_start = head_start // grain * grain if 2 * head_start < total else 0
         grains = -(-(total - head_start) // grain)
         size = -(-grains // (self.size * PARTS_EACH)) * grain
+        if most is not None:
+            size = min(size, max(most // grain, 1) * grain)
         job = Job(kernel, args, size, total, head_start)
         self.open.append(job)
         for _ in range(self.size - 1 - self.calls.qsize()):
