@@ -22,13 +22,14 @@ from burnbook.backend.compiled.runtime.jit import (
     part,
     types,
 )
-from burnbook.backend.compiled.runtime.spin_wait import pause
+from burnbook.backend.compiled.runtime.spin_wait import pause, rest
 from burnbook.backend.compiled.runtime.thread_pool import (
     AWAKE,
     CALLED,
     DONE,
     JOB,
     LOCK,
+    SPINS,
     TICKET,
     ThreadPool,
 )
@@ -180,8 +181,13 @@ def carry_out(b, function, args, parts):
     put(b, TICKET, (number << (2 * BITS)) | (parts << BITS))
     while take_part(b):
         pass
+    looks = 0
     while look(b, DONE) < parts:
-        pause()
+        looks += 1
+        if looks < SPINS:
+            pause()
+        else:  # whoever has the last part waits for a processor: it may have this one
+            rest()
     failed = look(b, FAILED)
     put(b, LOCK, 0)
     if failed:

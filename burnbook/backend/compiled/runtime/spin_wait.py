@@ -5,6 +5,7 @@ done as well, and to be put to sleep and called again takes longer than that. So
 looks at a flag for a while, without Python's lock, before it sleeps.
 """
 
+import os
 import platform
 from typing import Any
 
@@ -37,6 +38,23 @@ def _build_pause(builder: Any) -> None:
     if name is not None:
         kind = ir.FunctionType(ir.VoidType(), [])
         builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [])
+
+
+@intrinsic
+def rest(typing):
+    """Sleep for some 60 µs, so that another thread has the processor; or a pause."""
+
+    def build(context, builder, signature, args):
+        if os.name == "posix":
+            whole = ir.IntType(32)
+            kind = ir.FunctionType(whole, [whole])
+            sleep = cgutils.get_or_insert_function(builder.module, kind, "usleep")
+            builder.call(sleep, [whole(10)])
+        else:
+            _build_pause(builder)
+        return context.get_dummy_value()
+
+    return types.void(), build
 
 
 @intrinsic
