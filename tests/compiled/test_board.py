@@ -213,3 +213,31 @@ def test_pieces_of_parameters_are_all_updated(pool):
     optimizer_steps.adam_pieces(pool.board, pieces, numbers, True)
     for found, wanted in zip(arrays, right, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+# Ranges, shared out in Python
+
+
+@pytest.mark.parametrize("most", [None, 1, 7, 64, 1000])
+@pytest.mark.parametrize("grain", [1, 4])
+@pytest.mark.parametrize("head_start", [0, 30])
+@pytest.mark.parametrize("total", [1, 2, 63, 100, 129])
+def test_ranges_cover_everything_once_and_are_no_larger_than_told(
+    pool, total, head_start, grain, most
+):
+    seen = []
+
+    def work(start, stop):
+        seen.append((start, stop))
+
+    pool.run(work, (), total, grain, head_start, most)
+    starts, stops = zip(*sorted(seen), strict=True)
+    assert starts[0] == 0
+    assert (*starts[1:], total) == stops
+    assert all(start % grain == 0 for start in starts)
+    if most is not None and pool.size > 1 and total > grain:
+        first = head_start if 2 * head_start < total else 0
+        assert all(
+            stop - start <= max(most, grain) + (0 if start else first)
+            for start, stop in seen
+        )
