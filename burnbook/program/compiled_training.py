@@ -15,8 +15,13 @@ from burnbook.program.compiler.passes import Lowered, lower_steps
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.compiler.profiling import ProgramProfile, profiled
 from burnbook.program.program import Program
-from burnbook.program.training import LR, Training, TrainingState, check_rate
-from burnbook.program.trees import lowest
+from burnbook.program.training import (
+    LR,
+    Training,
+    TrainingState,
+    batch_arrays,
+    check_rate,
+)
 from burnbook.program.values import Value
 
 MOST_PLANS = 4  # of batch sizes
@@ -97,6 +102,8 @@ class CompiledTraining:
         device.
 
         Raises:
+            ArgumentError: a tensor is of another kind, or empty.
+            BackendError: a tensor has other elements.
             ConfigError: `lr` is not a finite number of at least 0.
         """
         check_rate(lr)
@@ -107,8 +114,7 @@ class CompiledTraining:
                 return result
             self._hold(self._state)
         program = self.program
-        given = [] if program.takes is None else program.takes(batch, {})
-        arrays = [lowest(tensor.value) for tensor in given]
+        arrays = batch_arrays(program, batch)
         numbers = {**self._numbers, LR: lr}
         draw = program.backend.next_key
         drawn = [draw() for _ in program.keys] if keys is None else list(keys)
@@ -180,13 +186,13 @@ class CompiledTraining:
     def _trial(self, batch: tuple[Any, ...]) -> "tuple[CompiledTraining, list[Any]]":
         """The same step with a copy of the state, and the arrays of a batch."""
         program, state = self.program, self.state
-        given = [] if program.takes is None else program.takes(batch, {})
+        arrays = batch_arrays(program, batch)
         if not self.training.knows(state):  # the optimizer remembers nothing yet
             keys = [(0, i) for i in range(len(program.keys))]
             state, _ = self.training.step(state, 0.0, *batch, keys=keys)
         other = CompiledTraining(self.training, state)
         other._hold(state)
-        return other, [lowest(tensor.value) for tensor in given]
+        return other, arrays
 
     def _hold(self, state: TrainingState) -> None:
         """Copy a state to where the plans work on it."""

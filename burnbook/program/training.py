@@ -15,7 +15,13 @@ import numpy as np
 from burnbook.backend.base import Backend, plain_backend
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.core.dtypes import dtype_name, kind_of, unpickled
-from burnbook.core.errors import ArgumentError, ConfigError, GraphError, RecordError
+from burnbook.core.errors import (
+    ArgumentError,
+    BackendError,
+    ConfigError,
+    GraphError,
+    RecordError,
+)
 from burnbook.core.formulas import Formula, Unknown, known, unknown
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import params_of, rebuild
@@ -85,6 +91,8 @@ class Training:
         device.
 
         Raises:
+            ArgumentError: a tensor is of another kind, or empty.
+            BackendError: a tensor has other elements.
             ConfigError: `lr` is not a finite number of at least 0.
             RecordError: the state is of another model or optimizer.
         """
@@ -93,9 +101,8 @@ class Training:
         program = self.program
         if self.first is not None and not self.knows(state):
             program = self.first
-        given = [] if program.takes is None else program.takes(batch, {})
-        names = [value.name for value in program.inputs[len(given) :]]
-        arrays = [lowest(tensor.value) for tensor in given]
+        arrays = batch_arrays(program, batch)
+        names = [value.name for value in program.inputs[len(arrays) :]]
         arrays += [state.values[name] for name in names]
         numbers = {**state.numbers, LR: lr}
         out = program.run(*arrays, keys=keys, numbers=numbers)
@@ -174,6 +181,27 @@ class Training:
     def __repr__(self) -> str:
         count = len(self.program.steps)
         return f"Training({self.program.name}, {count} steps)"
+
+
+def batch_arrays(program: Program, batch: tuple[Any, ...]) -> list[Any]:
+    """The arrays of a batch, which are of the kinds that a step was captured with."""
+    given = [] if program.takes is None else program.takes(batch, {})
+    arrays: list[Any] = []
+    for value, tensor in zip(program.inputs, given, strict=False):
+        array, facts = lowest(tensor.value), [("captured with", str(value))]
+        if tensor.kind is not kind_of(value.dtype):
+            what = f"{value.name} is {tensor.kind.__name__}"
+            raise ArgumentError(program.name, what, facts)
+        fits = value.dtype.kind != "f" and np.can_cast(array.dtype, value.dtype)
+        if array.dtype != value.dtype and not fits:
+            what = f"{value.name} has elements of {dtype_name(array.dtype)}"
+            cure = f"tensors of {program.backend!r}"
+            raise BackendError(program.name, what, facts, cure)
+        if not array.size and 0 not in value.shape:
+            what, cure = f"{value.name} is empty", "a batch of one example or more"
+            raise ArgumentError(program.name, what, facts, cure)
+        arrays.append(array)
+    return arrays
 
 
 def capture_training(

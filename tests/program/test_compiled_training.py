@@ -9,7 +9,7 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import ArgumentError, ConfigError, RecordError
+from burnbook.core.errors import ArgumentError, BackendError, ConfigError, RecordError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Module
@@ -37,6 +37,7 @@ from burnbook.tensor import Tensor
 pytestmark = pytest.mark.usefixtures("every_kernel")
 DEVICE = Autodiff(Numpy())
 PLAIN = Autodiff(Numpy(compiled=False))
+NONE = np.zeros(0, np.int64)
 
 
 def batch(size, device=DEVICE, seed=0):
@@ -407,3 +408,34 @@ def test_what_was_trained_is_taken_out_and_captured_again(optimizer):
     for name, array in compiled.state.values.items():
         np.testing.assert_allclose(again.state.values[name], array, rtol=1e-5)
     assert any(not np.array_equal(kept[n], again.state.values[n]) for n in kept)
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_a_batch_of_another_kind_or_none_is_refused(is_compiled, is_warm):
+    device = Autodiff(Numpy())
+    model, loss_of = nn.LinearConfig(4, 3).init(device), CrossEntropyLossConfig()
+
+    def loss(model, x, y):
+        return loss_of.init(device).forward(model.forward(x), y)
+
+    x, y = Tensor.ones([2, 4], device), Tensor.from_data([0, 2], device)
+    training = capture_training(model, loss, SgdConfig().init(), x, y)
+    compiled = CompiledTraining(training)
+
+    def step(x, y):
+        if is_compiled:
+            return compiled.step(0.1, x, y)
+        return training.step(training.start, 0.1, x, y)[1]
+
+    if is_warm:
+        step(x, y)
+    wide = Tensor.ones([2, 4], Autodiff(Numpy("f64")))
+    for bad in ((x, y.float() + 0.7), (x, y > 1), (x.int(), y), (x > 0.0, y)):
+        with pytest.raises(ArgumentError, match=r"is (Float|Int|Bool)\n"):
+            step(*bad)
+    with pytest.raises(BackendError, match="elements of f64"):
+        step(wide, y)
+    with pytest.raises(ArgumentError, match="is empty"):
+        step(Tensor.ones([0, 4], device), Tensor.from_numpy(NONE, device))
+    assert step(x, y).into_scalar() > 0
