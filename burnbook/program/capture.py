@@ -2,12 +2,11 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import copysign
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,6 +38,7 @@ from burnbook.tensor.precision import sibling
 INDEX_BITS = 32  # of an Int type that counts; a narrower one holds weights or masks
 OWN = ("capture", "capture_training")  # where an error of ours is from
 MISSING = object()  # no value at all, where None may be one
+R = TypeVar("R")
 Batch = int | None | Sequence[int | None]
 
 
@@ -77,11 +77,13 @@ def capture(
           return linear
 
     Why several runs: one run does not tell which of its numbers are sizes of the batch.
-    So it runs with three batch sizes, and the one of the examples. Numbers that differ
-    become a·n + b, by the first two, and the others must agree. What happens for sizes
-    beyond the tried ones (`if x.dims()[0] > 100`) nobody sees: `program.check` compares
-    a batch of such a size. What an operation would refuse when it looks at elements, a
-    program computes: `.int()` of NaN gives some number.
+    So it runs with three batch sizes, the one of the examples, and a batch of one, for
+    which code likes to go another way (`x.squeeze()`). Numbers that differ become
+    a·n + b, by the first two, and the others must agree. What happens for sizes beyond
+    the tried ones (`if x.dims()[0] > 100`) nobody sees: `program.check` compares a
+    batch of such a size. What the function refuses for a batch of one alone, or an
+    operation that looks at elements, a program computes: `.int()` of NaN gives some
+    number.
     """
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)
@@ -94,10 +96,13 @@ def capture(
     for size in plan.sizes:
         recording = Recording(named, keys)
         given = arguments.recorded(recording, plan, size)
-        with runs.one(recording, backend, size), kept(states) as newest:
-            found = asked.function(*given)
-            moved = newest()
-        runs.add(recording, found, moved)
+
+        def run(given: list[Any] = given) -> tuple[Any, list[tuple[Any, Any]]]:
+            with kept(states) as newest:
+                return asked.function(*given), newest()
+
+        if found := runs.one(recording, backend, size, run):
+            runs.add(recording, *found)
     return runs.program(asked.name, backend)
 
 
@@ -150,14 +155,26 @@ class Runs:
         self.updates: list[list[tuple[Recorded, Recorded]]] = []
         self.example: Any = None
 
-    @contextmanager
-    def one(self, recording: Recording, backend: Backend, size: int) -> Generator[None]:
-        """Write one run down; its error says that another size was what was wrong."""
+    def one(
+        self, recording: Recording, backend: Backend, size: int, run: Callable[[], R]
+    ) -> R | None:
+        """What one run gives, which is written down; None for a batch of one in vain.
+
+        Raises:
+            BurnbookError: it fails; for another size than that of the examples, the
+                error says so.
+        """
+        is_extra = size == 1 != self.plan.given
         try:
             with recording.on(backend):
-                yield
-        except BurnbookError as error:
-            if error.where in OWN or size == self.plan.given:
+                return run()
+        except Exception as error:
+            ours = isinstance(error, BurnbookError)
+            if ours and error.where in OWN:
+                raise
+            if is_extra:  # other sizes are what it is for
+                return None
+            if not ours or size == self.plan.given:
                 raise
             if isinstance(error, KindError):  # which no size would change
                 raise
@@ -213,7 +230,7 @@ class Runs:
     def _gives_one_row(self, program: Program) -> bool:
         """Whether a program gives what the run of one row gave."""
         keys = [(key[0], key[1]) for key in self.recordings[-1].keys]
-        arrays = self.arguments.arrays
+        arrays = self.arguments.arrays_of(self.plan, 1)
         found = program.run(*arrays, keys=keys, numbers=self.numbers)
         assert program.gives is not None  # it has been captured
         tensors = tuple(tensors_of_result(self.example))
@@ -416,7 +433,7 @@ class BatchPlan:
             raise ArgumentError("capture", what, cure="a batch of one or more")
         first = min(given, 8) if given > 1 else 2
         sizes = (first, first + 1, first + 3)
-        return cls(sizes if given in sizes else (*sizes, given), dims, given)
+        return cls((*sizes, *sorted({given, 1} - {*sizes}, reverse=True)), dims, given)
 
 
 class Arguments:
@@ -454,27 +471,29 @@ class Arguments:
             made.append(Value(name, "input", tensor.value.dtype, tuple(shape)))
         return made
 
-    @property
-    def arrays(self) -> list[Any]:
-        """The arrays of the examples."""
-        return [lowest(tensor.value) for tensor in self.tensors]
+    def arrays_of(self, plan: BatchPlan, size: int) -> list[Any]:
+        """The arrays of the examples, with so many rows; the first ones come again."""
+        made: list[Any] = []
+        for tensor, dim in zip(self.tensors, plan.dims, strict=True):
+            array = lowest(tensor.value)
+            if dim is not None and size != tensor.dims()[dim]:
+                plain = np.asarray(tensor.backend.to_numpy(array))
+                rows = np.arange(size) % plain.shape[dim]
+                plain = np.take(plain, rows, dim)
+                array = plain_backend(tensor.backend).from_numpy(plain)
+            made.append(array)
+        return made
 
     def recorded(self, recording: Recording, plan: BatchPlan, size: int) -> list[Any]:
         """The arguments for one run: the same trees with tensors that are recorded."""
-        numbers = iter(range(len(self.tensors)))
+        arrays = enumerate(self.arrays_of(plan, size))
 
         def change(leaf: Any) -> Any:
             if not isinstance(leaf, Tensor):
                 return leaf
-            number = next(numbers)
-            backend, dim = leaf.backend, plan.dims[number]
-            array = lowest(leaf.value)
-            if dim is not None and size != leaf.dims()[dim]:
-                plain = np.asarray(backend.to_numpy(array))
-                rows = np.arange(size) % plain.shape[dim]
-                array = plain_backend(backend).from_numpy(np.take(plain, rows, dim))
+            number, array = next(arrays)
             value: Any = recording.input(array, number)
-            made = Tensor(value, leaf.kind, backend, leaf.rank)
+            made = Tensor(value, leaf.kind, leaf.backend, leaf.rank)
             return made.require_grad() if leaf.is_require_grad() else made
 
         return [ARGUMENTS.map(example, change) for example in self.examples]

@@ -411,8 +411,11 @@ class CapturedStep:
                 for name, number in self.state.numbers.items()
             }
             rate = unknown(0.01 * (turn + 2), Formula(LR))
-            with runs.one(recording, backend, size):
-                result, model, optim = self._step(given, numbers, rate, batch)
+            run = functools.partial(self._step, given, numbers, rate, batch)
+            found = runs.one(recording, backend, size, run)
+            if found is None:
+                continue
+            result, model, optim = found
             updates, more, begun = self._changes(given, model, optim)
             states = optim._states  # pyright: ignore[reportPrivateUsage] - nothing else tells
             plain = {name: known(v) for name, v in {**numbers, LR: rate}.items()}
@@ -481,10 +484,10 @@ class CapturedStep:
             ],
         ]
 
-    @property
-    def arrays(self) -> list[Any]:
-        """The arrays of the examples and of the state."""
-        return [*self.arguments.arrays, *self.state.values.values()]
+    def arrays_of(self, plan: BatchPlan, size: int) -> list[Any]:
+        """The arrays of the examples, with so many rows, and of the state."""
+        examples = self.arguments.arrays_of(plan, size)
+        return [*examples, *self.state.values.values()]
 
     def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
         """The tensors of a batch."""

@@ -62,10 +62,7 @@ class Unifier:
             others = [r.steps[number : number + 1] for r in self.recordings]
             if not all(found and found[0].op is step.op for found in others):
                 names = [found[0].op.name if found else "none" for found in others]
-                told = ", ".join(
-                    f"{name} for a batch of {n}"
-                    for n, name in zip(self.sizes, names, strict=True)
-                )
+                told = self._told(names)
                 raise self._refuse(f"the batch size decides which op runs: {told}")
             rows = [found[0] for found in others]
             inputs = self.alike([row.inputs for row in rows], step.op.name)
@@ -120,7 +117,8 @@ class Unifier:
         same = all(type(row) is kind for row in rows)
         if same and (kind is tuple or kind is list):
             if len({len(row) for row in rows}) > 1:
-                raise self._refuse(f"{where} takes more parts in a larger batch")
+                told = self._told([len(row) for row in rows])
+                raise self._refuse(f"{where} takes another number of parts: {told}")
             return kind([self.alike(list(p), where) for p in zip(*rows, strict=True)])
         if same and isinstance(first, tuple):
             parts = zip(*rows, strict=True)
@@ -141,10 +139,13 @@ class Unifier:
             found = fitted(self.sizes, tuple(rows))
             if found is not None:
                 return found
-        told = ", ".join(
-            f"{row} for {n}" for n, row in zip(self.sizes, rows, strict=True)
-        )
+        told = self._told(rows)
         raise self._refuse(f"{where} takes a number that is no a·n + b: {told}")
+
+    def _told(self, rows: list[Any]) -> str:
+        """What there is for which batch size."""
+        pairs = zip(self.sizes, rows, strict=True)
+        return ", ".join(f"{row} for a batch of {n}" for n, row in pairs)
 
     def name(self, base: str) -> str:
         """A name that no other value has: "relu", "relu_2"."""

@@ -696,6 +696,31 @@ def test_a_branch_for_the_size_of_the_example_alone_is_refused(size):
     assert capture(run, drawn(size, 6), batch=None).steps
 
 
+@cases(
+    "function words",
+    (lambda a: a * 2.0 if a.dims()[0] > 1 else a, "which op runs"),
+    (lambda a: a + (2.0 if a.dims()[0] > 1 else 1.0), "no a·n"),
+    (lambda a: a.squeeze() * 2.0, "another number of parts"),
+    (lambda a: a / a.sum().into_scalar() if a.dims()[0] == 1 else a, "depends on"),
+    ids=lambda case: getattr(case, "__name__", str(case)),
+)
+@pytest.mark.parametrize("size", [1, 2, 7, 20])
+def test_a_branch_for_one_row_is_refused_whatever_the_examples(function, words, size):
+    with pytest.raises(GraphError, match=words) as caught:
+        capture(function, drawn(size, 6))
+    assert "lambda a:" in str(caught.value)
+
+
+def test_a_function_that_refuses_one_row_is_captured():
+    def run(a):
+        assert a.dims()[0] > 1, "two rows or more"
+        return a - a.mean_dim(0)
+
+    program = capture(run, drawn(5, 6))
+    x = drawn(3, 6)
+    np.testing.assert_allclose(np.asarray(program(x)), np.asarray(run(x)), 1e-6)
+
+
 def test_a_program_of_one_row_fits_other_sizes():
     model = Mlp.make()
     program = capture(model, drawn(1, 4))
