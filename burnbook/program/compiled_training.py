@@ -1,6 +1,10 @@
 """A captured training step as a plan, with the state in its place from step to step."""
 
-from collections.abc import Iterable, Mapping
+import signal
+import sys
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Any
 
 from burnbook.backend.base import Backend
@@ -25,6 +29,28 @@ from burnbook.program.training import (
 from burnbook.program.values import Value
 
 MOST_PLANS = 4  # of batch sizes
+SIGINT = int(signal.SIGINT)
+# `signal.signal` looks up names for numbers and functions, which takes longer than this
+_functions: Any = sys.modules.get("_signal", signal)
+_set_handler, _handler_of = _functions.signal, _functions.getsignal
+
+
+@contextmanager
+def after_interrupts() -> Generator[None]:
+    """Let Ctrl-C wait until what runs is done."""
+    before = _handler_of(SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not (is_main and callable(before)):
+        yield
+        return
+    came: list[Any] = []
+    _set_handler(SIGINT, lambda *what: came.append(what))
+    try:
+        yield
+    finally:
+        _set_handler(SIGINT, before)
+        if came:
+            before(*came[-1])
 
 
 class CompiledTraining:
@@ -32,8 +58,9 @@ class CompiledTraining:
 
     Parameters, running statistics and what the optimizer remembers stand where the plan
     reads them, and are written over; `state` gives a copy, as `Training.step` takes it.
-    A step agrees with the one of `Training.step` up to rounding. For one thread at a
-    time.
+    A step agrees with the one of `Training.step` up to rounding. Steps of several
+    threads come one after the other. Ctrl-C waits for the step that runs, so that no
+    state is half of one step and half of the next.
 
     training: what `capture_training` gave. state: where to begin, else at its start.
 
@@ -84,6 +111,7 @@ class CompiledTraining:
         self._numbers: dict[str, float] = {}
         self._lowered: Lowered | None = None
         self._plans: dict[Any, Plan | GraphPlan] = {}
+        self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:
         """The training and a copy of the state; plans are made anew."""
@@ -107,6 +135,16 @@ class CompiledTraining:
             ConfigError: `lr` is not a finite number of at least 0.
         """
         check_rate(lr)
+        with self._lock, after_interrupts():
+            return self._step(lr, batch, keys)
+
+    def _step(
+        self,
+        lr: float,
+        batch: tuple[Any, ...],
+        keys: Iterable[tuple[int, int]] | None,
+    ) -> Any:
+        """One step, from a state that no other step changes."""
         if not self._held:
             if not self.training.knows(self._state):
                 made = self.training.step(self._state, lr, *batch, keys=keys)
@@ -137,13 +175,11 @@ class CompiledTraining:
     @property
     def state(self) -> TrainingState:
         """The state after the last step, which later steps leave alone."""
-        if not self._held:
-            return self._state
-        values: Mapping[str, Any] = {
-            **self._state.values,
-            **{value.name: array.copy() for value, array in self._held.items()},
-        }
-        return TrainingState(values, dict(self._numbers))
+        with self._lock:
+            if not self._held:
+                return self._state
+            held = {value.name: array.copy() for value, array in self._held.items()}
+            return TrainingState({**self._state.values, **held}, dict(self._numbers))
 
     @property
     def model(self) -> Any:

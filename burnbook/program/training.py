@@ -35,7 +35,7 @@ from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
 from burnbook.program.program import Program
 from burnbook.program.recording import Recording, identity
 from burnbook.program.sizes import size_text
-from burnbook.program.trees import ARGUMENTS, held_arrays, lowest
+from burnbook.program.trees import ARGUMENTS, held_arrays, lowest, taken
 from burnbook.program.values import Value
 from burnbook.tensor import Tensor
 
@@ -185,7 +185,7 @@ class Training:
 
 def batch_arrays(program: Program, batch: tuple[Any, ...]) -> list[Any]:
     """The arrays of a batch, which are of the kinds that a step was captured with."""
-    given = [] if program.takes is None else program.takes(batch, {})
+    given = taken(program.name, program.takes, batch, {}, other="")
     arrays: list[Any] = []
     for value, tensor in zip(program.inputs, given, strict=False):
         array, facts = lowest(tensor.value), [("captured with", str(value))]

@@ -114,8 +114,9 @@ def taken(
     takes: Callable[..., list[Any]] | None,
     given: tuple[Any, ...],
     named: dict[str, Any],
+    other: str = "or run(array) for arrays",
 ) -> list[Any]:
-    """The tensors of a call of a program.
+    """The tensors of a call of a program; other: what else there is for arrays.
 
     Raises:
         ArgumentError: there are more or fewer than it takes, or arrays among them.
@@ -132,7 +133,7 @@ def taken(
                 at = f" ({'.'.join(place[1:])})" if place[1:] else ""
                 what = f"a NumPy array came{at}, and it takes tensors"
                 facts = [("array", f"{list(leaf.shape)} {leaf.dtype}")]
-                cure = "Tensor.from_numpy(array, device), or run(array) for arrays"
+                cure = f"Tensor.from_numpy(array, device), {other}".rstrip(", ")
                 raise ArgumentError(name, what, facts, cure)
     if problem is not None:
         raise problem

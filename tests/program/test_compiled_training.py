@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import signal
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -439,3 +441,55 @@ def test_a_batch_of_another_kind_or_none_is_refused(is_compiled, is_warm):
     with pytest.raises(ArgumentError, match="is empty"):
         step(Tensor.ones([0, 4], device), Tensor.from_numpy(NONE, device))
     assert step(x, y).into_scalar() > 0
+
+
+def test_steps_of_several_threads_come_one_after_the_other():
+    training = captured()
+    alone, shared = CompiledTraining(training), CompiledTraining(training)
+    x, y = batch(8)
+    for _ in range(31):
+        alone.step(1e-2, x, y)
+    shared.step(1e-2, x, y)
+
+    def go():
+        for _ in range(10):
+            shared.step(1e-2, x, y)
+            assert shared.state.values
+
+    threads = [threading.Thread(target=go) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name, value in alone.state.values.items():
+        np.testing.assert_array_equal(shared.state.values[name], value)
+    assert shared.state.numbers == alone.state.numbers
+
+
+def test_ctrl_c_waits_for_the_step_that_runs(monkeypatch):
+    training = captured()
+    stopped, wanted = CompiledTraining(training), CompiledTraining(training)
+    x, y = batch(8)
+    for one in (stopped, wanted):
+        one.step(1e-2, x, y)
+        one.step(1e-2, x, y)
+    plan = next(iter(stopped._plans.values()))
+    middle = len(plan.calls) // 2
+    plan.calls.insert(middle, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        stopped.step(1e-2, x, y)
+    wanted.step(1e-2, x, y)
+    for name, value in wanted.state.values.items():
+        np.testing.assert_array_equal(stopped.state.values[name], value)
+    assert stopped.state.numbers == wanted.state.numbers
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_array_in_place_of_a_tensor_is_named():
+    training = captured()
+    x, y = batch(8)
+    array = np.asarray(x)
+    with pytest.raises(ArgumentError, match="a NumPy array came"):
+        CompiledTraining(training).step(1e-2, array, y)
+    with pytest.raises(ArgumentError, match="a NumPy array came"):
+        training.step(training.start, 1e-2, array, y)

@@ -25,7 +25,8 @@ from burnbook.program.compiler.fusion import FusedOp
 from burnbook.program.sizes import mapped
 from burnbook.program.values import Step, Value
 
-BYTES = 10.0  # bytes of memory that a pass goes over in a nanosecond
+BYTES = 60.0  # bytes of memory that a pass goes over in a nanosecond
+QUICK = 15_000  # nanoseconds; threads whose calls are shorter wait for Python's lock
 SLOW = 20.0  # the same for functions such as exp, in operations of an element
 
 

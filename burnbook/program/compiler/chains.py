@@ -24,11 +24,12 @@ from burnbook.backend.compiled.runtime.thread_pool import ALONE, threads
 from burnbook.backend.fusion.signature import elementwise
 from burnbook.backend.numpy import Numpy
 from burnbook.core.source_code import define
-from burnbook.program.compiler.bound import UFUNCS
+from burnbook.program.compiler.bound import COSTLY, QUICK, UFUNCS
 from burnbook.program.compiler.loops import Loop, expressions
 from burnbook.program.values import Step, Value
 
 STRETCH = 1 << 16  # bytes of an array that are gone over at once
+SLOW, BRIEF = 2.0, 0.2  # nanoseconds of an element, in functions such as exp, in others
 LARGE = 1 << 18  # bytes from which on stretches are worth their slices
 EXACT = ("add", "sub", "mul")  # of whole numbers, too
 
@@ -323,13 +324,24 @@ class _Chain:
         if self.is_large:
             lines.append("def work(start, stop):")
             lines += [f"    {line}" for line in self._work()]
-            lines.append(f"share(work, (), {self.count}, {self.grain})")
+            if self._is_shared():
+                lines.append(f"share(work, (), {self.count}, {self.grain})")
+            else:
+                lines.append(f"work(0, {self.count})")
         else:
             lines += self._work()
         found = "".join([f"{value.name}, " for value in self.outs])
         lines.append(f"return {found or '()'}")
         args = ", ".join(v.name for v in self.given)
         return _text(f"{name}({args})", lines)
+
+    def _is_shared(self) -> bool:
+        """Whether calls are long enough for threads that wait for Python's lock."""
+        steps = [self.writer.steps[i] for i in self.group]
+        cost = sum(SLOW if step.op.name in COSTLY else BRIEF for step in steps)
+        calls = len(steps) - sum(loop.length - 1 for loop in self.loops.values())
+        each = self.step * math.prod(self.shape) // self.count
+        return cost * each >= QUICK * calls
 
     def _find_loops(self) -> None:
         """Find steps in a row that one loop can compute."""

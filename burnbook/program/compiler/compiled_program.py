@@ -38,7 +38,7 @@ class CompiledProgram:
     """A program as a plan of bound kernels; called like the program.
 
     A plan belongs to one batch size and one call at a time. The first call with another
-    batch size makes one; of the last few sizes they are kept. Calls from several
+    batch size makes one; those of the last eight sizes are kept. Calls from several
     threads at once each have a plan of their own. Results are new arrays, which no
     later call touches.
 
@@ -259,6 +259,13 @@ class CompiledProgram:
         """What runs for a batch of n: regions, fused steps, and memory.
 
         n: the batch size, at least 0; programs without one ignore it.
+
+        An arrow joins steps that one kernel computes. Behind each step stands how: by a
+        `compiled` kernel, by an `op` of the backend whose result is copied to its
+        place (`op by sample`: for some examples at a time), by a function of NumPy that
+        writes to its place (`out`), which may be that of its input (`in place`), or not
+        at all, as a `view`. Steps `in turns` go over the batch together, a stretch of
+        it at a time, while what they give is in the cache.
 
         Example:
             >>> from burnbook.program import capture

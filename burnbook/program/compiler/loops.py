@@ -112,12 +112,13 @@ _functions: dict[str, Any] = {}
 
 
 class Loop:
-    """Steps that one loop computes; end: the number of the last one."""
+    """Steps that one loop computes: `length` of them, and `end` is the last one."""
 
     def __init__(
         self, steps: Sequence[Step], outs: Sequence[Value], end: int, whole: set[Value]
     ):
         self.outs, self.end, self.whole = list(outs), end, whole
+        self.length = len(steps)
         self.reads: list[Value] = []
         self.numbers: list[Any] = []
         self._names: dict[Value, str] = {}

@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.backend.base import Backend
+from burnbook.backend.compiled.runtime.buffers import SMALLEST, empty
 from burnbook.backend.compiled.runtime.thread_pool import cores, threads
 from burnbook.backend.numpy import no_errors, reset_errstate, set_errstate
 from burnbook.program.compiler.bound import (
     BINDERS,
     IN_PLACE,
+    QUICK,
     Bound,
     Call,
     Given,
@@ -117,7 +119,8 @@ class Plan:
                 target, found = self.arrays[old], self.arrays[new]
                 self.updates.append(partial(np.copyto, target, found))
         self._ins = [self.arrays[value] for value in what.inputs]
-        self._outs = [self.arrays[value] for value in what.outputs]
+        outs = [self.arrays[value] for value in what.outputs]
+        self._outs = [(copy_of(a.nbytes), a) for a in outs]
         self.eager_bytes = self._eager_bytes()
 
     def run(
@@ -134,7 +137,7 @@ class Plan:
                 call()
         finally:
             reset_errstate(before)
-        outs = [out.copy() for out in self._outs]
+        outs = [copy(out) for copy, out in self._outs]
         for update in self.updates:
             update()
         return outs
@@ -433,15 +436,19 @@ class Plan:
         bounds = [self.bounds[i] for i in region.numbers]
         cost = sum(bound.cost for bound in bounds)
         size = self._touched(region)
+        tile = self._tile(region)
         is_shared = cost >= WORTH and cores() > 1
+        if len(bounds) > 1:
+            calls = len(bounds) * -(-region.count // tile)
+            is_shared = is_shared and cost >= QUICK * calls
         if region.count < 2 or not (is_shared or (size > NEAR and len(bounds) > 1)):
             return [bound.run for bound in bounds]
         region.in_turns = len(bounds) > 1
-        tile = self._tile(region)
         work = partial(_in_turns, _steps_of(bounds, region.count), tile)
         call = partial(work, 0, region.count)
         if is_shared:
-            call = partial(threads.run, work, (), region.count, most=tile)
+            most = tile if region.in_turns else None
+            call = partial(threads.run, work, (), region.count, most=most)
         before = [bound.before for bound in bounds if bound.before is not None]
         after = [bound.after for bound in bounds if bound.after is not None]
         return [
@@ -493,6 +500,17 @@ class Plan:
 def _in_a_row(calls: Sequence[Callable[[], Any]]) -> None:
     for call in calls:
         call()
+
+
+def copy_of(size: int) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """How an array of so many bytes is copied: a large one to memory that is there."""
+    return np.ndarray.copy if size < SMALLEST else _copied
+
+
+def _copied(array: NDArray[Any]) -> NDArray[Any]:
+    made = empty(array.shape, array.dtype)
+    made[...] = array
+    return made
 
 
 def _in_stretches(array: NDArray[Any], root: NDArray[Any]) -> bool:
