@@ -31,7 +31,13 @@ from burnbook.core.errors import (
 from burnbook.core.op import OPS, op
 from burnbook.optim import AdamConfig, GradientsParams, SgdConfig
 from burnbook.program import capture, capture_training
-from burnbook.program.compiler import RULES, chains, fusion, streams as plans
+from burnbook.program.compiler import (
+    RULES,
+    chains,
+    fusion,
+    plan as program_plan,
+    streams as plans,
+)
 from burnbook.tensor import Int, Tensor
 from tests.support.far_arrays import Far
 
@@ -432,6 +438,35 @@ def test_the_plan_can_be_read(fused):
     again(lambda: (x * 2.0 + 1.0).exp().sum().into_scalar())
     (plan,) = [p for known in fused.plans.known.values() for p in known.spare][-1:]
     assert "# mul, add, exp" in plan.source
+
+
+@pytest.mark.parametrize(
+    ("function", "is_shared"),
+    [
+        (lambda x: (x * 2.0 + 1.0) * x - 3.0, False),
+        (lambda x: (x.exp() * 2.0).tanh().log(), True),
+    ],
+    ids=["cheap", "costly"],
+)
+@pytest.mark.parametrize("is_captured", [True, False])
+def test_threads_share_chains_of_long_calls_alone(
+    function, is_shared, is_captured, monkeypatch
+):
+    seen = []
+    run = chains.threads.run
+
+    def watched(kernel, args, total, *rest, **named):
+        seen.append(getattr(kernel, "__name__", "in turns"))
+        run(kernel, args, total, *rest, **named)
+
+    monkeypatch.setattr(chains.threads, "run", watched)
+    monkeypatch.setattr(program_plan, "cores", lambda: 2)
+    device = Numpy(compiled=False) if is_captured else fresh(Numpy(compiled=False))
+    x = Tensor.from_numpy(np.full((1024, 1024), 0.5, np.float32), device)
+    if is_captured:
+        function = capture(function, x).compile()
+    again(lambda: np.asarray(function(x)))
+    assert bool({"work", "in turns"} & {*seen}) is is_shared
 
 
 def test_stretches_have_the_length_that_is_asked_for(fused, monkeypatch):

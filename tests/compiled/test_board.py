@@ -5,18 +5,35 @@ import threading
 import numpy as np
 import pytest
 
-from burnbook.backend.compiled import conv, conv_blocked, finish, optimizer_steps
-from burnbook.backend.compiled.runtime.board import MOST_PARTS, share_out
+from burnbook.backend.compiled import (
+    conv,
+    conv_blocked,
+    finish,
+    linear,
+    optimizer_steps,
+)
+from burnbook.backend.compiled.runtime import thread_pool
+from burnbook.backend.compiled.runtime.board import MOST_PARTS, add, look, share_out
 from burnbook.backend.compiled.runtime.jit import counting_part, f32, kernel_with, part
-from burnbook.backend.compiled.runtime.thread_pool import LOCK, ThreadPool
+from burnbook.backend.compiled.runtime.spin_wait import pause
+from burnbook.backend.compiled.runtime.thread_pool import AWAKE, LOCK, ThreadPool
 from tests.support.kernel_checks import normal
+
+_POOLS: dict[int, ThreadPool] = {}  # their threads stay
+
+
+def pool_of(size):
+    """That many threads, the one that asks among them."""
+    if size not in _POOLS:
+        _POOLS[size] = ThreadPool()
+        _POOLS[size].start(size)
+    return _POOLS[size]
 
 
 @pytest.fixture(params=[1, 2, 4])
 def pool(request, monkeypatch):
     """Some threads, which look at their board whenever somebody calls."""
-    made = ThreadPool()
-    made.start(request.param)
+    made = pool_of(request.param)
     for module in (conv, conv_blocked):
         monkeypatch.setattr(module, "threads", made)
         monkeypatch.setattr(module, "cores", lambda: 4)
@@ -90,6 +107,101 @@ def test_callers_at_once_do_not_take_each_others_parts(pool):
     call_at_once(work)
     assert wrong == []
     assert not pool.board[LOCK]
+
+
+# Whether others help
+
+
+@part
+def meet(seen, index):
+    """Wait for somebody at another part, who is there at the same time."""
+    add(seen, 0, 1)
+    looks = 0
+    while look(seen, 0) < 2 and looks < 20_000_000:
+        looks += 1
+        pause()
+    if look(seen, 0) >= 2:
+        add(seen, 1, 1)
+
+
+@kernel_with("void(i8[::1], i8[::1])", nogil=True)
+def meet_in_two(board, seen):
+    share_out(board, meet, (seen,), 2)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("call", ["wake", "attend"])
+def test_two_threads_are_at_work_on_a_job_at_once(size, call):
+    pool = pool_of(size)
+    for _ in range(20):  # a call may come to nothing, where a thread is just leaving
+        seen = np.zeros(2, np.int64)
+        pool.wake() if call == "wake" else pool.attend(is_long=True)
+        meet_in_two(pool.board, seen)
+        if seen[1] == 2:
+            return
+    raise AssertionError("nobody came")
+
+
+class Calls:
+    """The calls of a pool whose threads do not come."""
+
+    def __init__(self):
+        self.count = 0
+
+    def put(self, _):
+        self.count += 1
+
+    def qsize(self):
+        return self.count
+
+
+@pytest.fixture
+def absent():
+    """A pool of four whose threads are called and do not come."""
+    made = ThreadPool()
+    made.size, made.calls = 4, Calls()
+    return made
+
+
+@pytest.mark.parametrize("awake", range(4))
+def test_who_does_not_look_yet_is_called(absent, awake):
+    absent.board[AWAKE] = awake
+    absent.wake()
+    assert absent.calls.count == 3 - awake
+    absent.wake()
+    assert absent.calls.count == 3 - awake
+
+
+def test_a_small_job_calls_threads_only_behind_another_one(absent, monkeypatch):
+    now = iter([10**9, 3 * 10**9, 3 * 10**9 + 1000])
+    monkeypatch.setattr(thread_pool, "perf_counter_ns", lambda: next(now))
+    for calls in (0, 0, 3):
+        absent.attend()
+        assert absent.calls.count == calls
+
+
+def test_long_jobs_call_threads_and_small_ones_do_not(absent, monkeypatch):
+    for module in (conv, conv_blocked, linear):
+        monkeypatch.setattr(module, "threads", absent)
+        if module is not linear:
+            monkeypatch.setattr(module, "cores", lambda: 4)
+    for size, is_long in ((200, True), (40, False)):
+        x = normal(1, 8, size, size)
+        assert conv.conv2d_kernel(
+            *(x, normal(32, 8, 3, 3, seed=1), None),
+            stride=(1, 1),
+            padding=(1, 1),
+            dilation=(1, 1),
+            groups=1,
+        ).shape == (1, 32, size, size)
+        assert (absent.calls.count == 3) is is_long
+        absent.calls.count = absent.asked = 0
+    for size, is_long in ((2100, True), (600, False)):
+        panels, line = linear.laid_panels(normal(size, size), None)
+        out = np.empty((1, line.size), np.float32)
+        linear.FewRows(normal(1, size), panels, line, out, 0)()
+        assert (absent.calls.count == 3) is is_long
+        absent.calls.count = absent.asked = 0
 
 
 # Convolutions of few samples

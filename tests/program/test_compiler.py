@@ -20,6 +20,7 @@ from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Module
 from burnbook.optim import SgdConfig
 from burnbook.program import capture, capture_training
+from burnbook.program.compiler.compiled_program import MOST_PLANS
 from burnbook.program.compiler.memory import Lifetime, peak, placed
 from burnbook.tensor import Int, Tensor, apply
 from tests.support.far_arrays import Far
@@ -559,3 +560,32 @@ def test_zeros_of_other_signs_are_other_arguments():
     program = capture(lambda x, by: x / by, drawn(2, 3), 0.0)
     with pytest.raises(ArgumentError, match="by is another value"):
         program(drawn(2, 3), -0.0)
+
+
+def test_a_plan_runs_again_for_its_batch_size():
+    compiled = capture(lambda x: x * 2.0, drawn(3, 4)).compile()
+    compiled(drawn(3, 4))
+    (plans,) = compiled._plans.values()
+    (first,) = plans
+    compiled(drawn(3, 4))
+    assert plans == [first]
+
+
+def test_plans_that_were_not_used_for_longest_are_given_up():
+    compiled = capture(lambda x: x * 2.0, drawn(3, 4)).compile()
+    for size in range(1, MOST_PLANS + 1):
+        compiled(drawn(size, 4))
+    compiled(drawn(1, 4))
+    compiled(drawn(50, 4))
+    sizes = [shape[0] for (shape,) in compiled._plans]
+    assert sizes == [*range(3, MOST_PLANS + 1), 1, 50]
+
+
+def test_large_results_lie_apart_from_the_plan_and_from_each_other():
+    compiled = capture(lambda x: (x * 2.0).exp(), drawn(3, 40_000)).compile()
+    x, y = drawn(3, 40_000), drawn(3, 40_000, seed=1)
+    first = compiled(x)
+    kept = np.array(first)
+    compiled(y)
+    np.testing.assert_array_equal(np.asarray(first), kept)
+    np.testing.assert_allclose(kept, np.exp(np.asarray(x) * 2), 1e-6)

@@ -14,7 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.conv_blocked import blocked_conv2d, blocked_gradients
+from burnbook.backend.compiled.conv_blocked import (
+    WORTH,
+    blocked_conv2d,
+    blocked_gradients,
+)
 from burnbook.backend.compiled.conv_depthwise import (
     depthwise_conv2d,
     depthwise_gradients,
@@ -389,9 +393,10 @@ def in_bands(
     least = windows if windows % 2 == 0 else 2 * windows
     lines = max(h * PART_WORK // products // least, 1) * least
     args = (x, *laid, out, how, finish, lines)
+    is_long = products * len(x) >= WORTH
 
     def correlate() -> None:
-        threads.attend()
+        threads.attend(is_long)
         correlate_bands(threads.board, *args)
 
     return correlate

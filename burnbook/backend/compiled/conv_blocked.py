@@ -597,10 +597,7 @@ def by_filters(
     is_long = w.size * out[0, 0].size * x.shape[0] >= WORTH
 
     def correlate_all() -> None:
-        if is_long:
-            threads.wake()
-        else:
-            threads.attend()
+        threads.attend(is_long)
         correlate_blocks(threads.board, x, w, bias, out, *plan, which)
 
     return correlate_all

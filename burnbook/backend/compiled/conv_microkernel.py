@@ -64,7 +64,7 @@ def rows_under(band, more, top, height):
 def shifted_sums(x, at, step, places, w, start, b, t, n, positive):
     """t[m, i, p] = start[m, b, i] + Σₖ w[m, b, k, i] · x[at + step m + placesₖ + p].
 
-    For i < SUMS and p < n, a multiple of SIDE; x and t are flat. positive: what is
+    For i < SUMS and p < n, a multiple of LANES; x and t are flat. positive: what is
     below zero becomes zero.
     """
     for m in range(w.shape[0]):

@@ -25,6 +25,7 @@ from burnbook.ops.linear import linear
 MOST_ROWS = 2
 LEAST_WEIGHTS = 1 << 16  # below, BLAS works alone as well
 PART_WEIGHTS = 1 << 16  # what one thread multiplies in some 4 µs
+WORTH = 1 << 22  # weights of a product that is worth waking another thread for
 
 
 @kernel_code("void(f4[:,::1], f4[:,::1], f4[:,::1])")
@@ -69,10 +70,11 @@ class FewRows:
         each = panels.shape[1] * WIDTH
         self.size = min(-(-PART_WEIGHTS // each), len(panels))
         self.parts = -(-len(panels) // self.size)
+        self.is_long = x.shape[0] * panels.size >= WORTH
 
     def __call__(self) -> None:
         if self.parts > 1:
-            threads.attend()
+            threads.attend(self.is_long)
         multiply_laid(threads.board, *self.given, self.size)
 
 

@@ -24,6 +24,7 @@ from burnbook.program.values import Value
 DRAW = 0.9  # nanoseconds that a random number takes
 WORDS = 16  # random numbers that are drawn from one count
 PIECE = 1 << 13  # elements of a parameter that one call of a kernel takes
+MOST_PIECES = 1 << 15  # and one more for each parameter; threads share twice as many
 MANY = 1 << 20  # elements of all parameters that are worth waking another thread for
 
 
@@ -407,10 +408,7 @@ def adam_together(bounds: Sequence[Bound]) -> Callable[[], Any]:
                 if known[other] != number:
                     _one_by_one(bounds)
                     return
-        if size >= MANY:
-            threads.wake()
-        else:
-            threads.attend()
+        threads.attend(size >= MANY)
         kernels.adam_pieces(threads.board, pieces, *first.numbers())
 
     return run
@@ -444,10 +442,12 @@ def _alike(one: Any, other: Any, pairs: dict[str, str]) -> bool:
 def _pieces(parameters: Sequence[tuple[Any, ...]]) -> Any:
     """Where the pieces of parameters, gradients and memories begin, and their sizes."""
     rows: list[list[int]] = []
+    total = sum(arrays[0].size for arrays in parameters)
+    most = max(PIECE, -(-total // MOST_PIECES))
     for arrays in parameters:
         places = [_begins_at(array) for array in arrays]
-        for start in range(0, prod(arrays[0].shape), PIECE):
-            size = min(PIECE, arrays[0].size - start)
+        for start in range(0, prod(arrays[0].shape), most):
+            size = min(most, arrays[0].size - start)
             rows.append([*[place + start * F32.itemsize for place in places], size])
     return np.array(rows, np.int64)
 

@@ -163,9 +163,9 @@ def take_part(b):
 
 
 @part
-def is_taken(b):
-    """Take the board, or be told that somebody has."""
-    return not swap(b, LOCK, 0, 1)
+def take_board(b):
+    """Take the board, for `carry_out`; False where somebody else has it."""
+    return swap(b, LOCK, 0, 1)
 
 
 @counting_part
@@ -198,9 +198,10 @@ def carry_out(b, function, args, parts):
 def share_out(b, function, args, parts):
     """function(*args, index) for so many indices, with others where the board is free.
 
-    function: a part or a kernel.
+    function: a part or a kernel, which fails for want of memory alone. More than
+    MOST_PARTS are all done by the caller.
     """
-    if 1 < parts <= MOST_PARTS and not is_taken(b):
+    if 1 < parts <= MOST_PARTS and take_board(b):
         carry_out(b, function, args, parts)
         return
     job = address_with(function, args)

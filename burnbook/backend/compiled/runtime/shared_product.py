@@ -7,7 +7,7 @@ out in panels, which is read in one stretch.
 import numpy as np
 
 from burnbook.backend.compiled.runtime.blas import sgemm
-from burnbook.backend.compiled.runtime.board import carry_out, is_taken, share_out
+from burnbook.backend.compiled.runtime.board import carry_out, share_out, take_board
 from burnbook.backend.compiled.runtime.jit import (
     LANES,
     cgutils,
@@ -119,7 +119,7 @@ def multiply(b, address, x, y, line, out, form, size, parts):
     line: added to each row of the product; an empty one is none. form: 1 where x is
     transposed in memory, 2 where y is, 4 where parts are rows.
     """
-    if is_taken(b):
+    if not take_board(b):
         return False
     sizes = (x.shape[0], y.shape[1], x.shape[1])
     x_step = x.strides[1 if form & 1 else 0] // 4

@@ -18,8 +18,12 @@ from burnbook.backend.compiled.runtime.jit import (
 )
 from burnbook.backend.compiled.runtime.thread_pool import ThreadPool
 
-# What tells a processor that a loop only waits, so that a sister thread may go first.
-PAUSE = dict.fromkeys(("x86_64", "AMD64", "i686"), "llvm.x86.sse2.pause")
+# What tells a processor that a loop only waits, so that a sister thread may go first,
+# and what it takes. Each is some 20 ns, by which looks are counted in thread_pool.py.
+PAUSE: dict[str, tuple[str, tuple[int, ...]]] = {
+    **dict.fromkeys(("x86_64", "AMD64", "i686"), ("llvm.x86.sse2.pause", ())),
+    **dict.fromkeys(("aarch64", "arm64", "ARM64"), ("llvm.aarch64.isb", (15,))),
+}
 
 
 @intrinsic
@@ -34,15 +38,20 @@ def pause(typing):
 
 
 def _build_pause(builder: Any) -> None:
-    name = PAUSE.get(platform.machine())
-    if name is not None:
-        kind = ir.FunctionType(ir.VoidType(), [])
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [])
+    name, numbers = PAUSE.get(platform.machine(), ("", ()))
+    if name:
+        whole = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [whole] * len(numbers))
+        pause = cgutils.get_or_insert_function(builder.module, kind, name)
+        builder.call(pause, [whole(number) for number in numbers])
 
 
 @intrinsic
 def rest(typing):
-    """Sleep for some 60 µs, so that another thread has the processor; or a pause."""
+    """Sleep for some 60 µs, so that another thread has the processor.
+
+    Where there is no `usleep`, it is a pause.
+    """
 
     def build(context, builder, signature, args):
         if os.name == "posix":

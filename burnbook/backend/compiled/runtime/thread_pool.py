@@ -25,7 +25,9 @@ from burnbook.backend.compiled.runtime.gil import is_gil_enabled
 SPINS = 2000  # looks at a flag before a thread that waits sleeps: some 80 µs
 QUIET = 1_000_000  # nanoseconds after which the next small job is done alone
 LOOKS = 8000  # looks at the board before a thread without work sleeps: some 300 µs
-PARTS_EACH = 1  # more only cost: each part ends with a wait for Python's lock
+# More parts only cost, as each ends with a wait for Python's lock; what goes in turns
+# (plan.py) has more, each of them longer than that.
+PARTS_EACH = 1
 
 # Bytes of the largest array of an element-wise op. With fewer, one thread is done
 # before another helps, which takes some 200 µs. Measured at once and after pauses of
@@ -150,28 +152,28 @@ class ThreadPool:
         self.board = make_board()
         self.asked = 0  # when threads were last wanted for a small job, in nanoseconds
 
-    def attend(self) -> None:
-        """Have threads look at the board, if small jobs follow on each other's heels.
+    def attend(self, is_long: bool = False) -> None:
+        """Have threads look at the board: for a long job, or if small ones follow.
 
-        Why: a thread that sleeps takes longer to wake up than such a job takes, and
+        Why: a thread that sleeps takes longer to wake up than a small job takes, and
         finds the next one.
         """
         if self.size == 0:
             self.start(cores())
-        if self.size == 1 or _here.is_inside or self.board[AWAKE]:
+        if _here.is_inside or self.board[AWAKE] >= self.size - 1:
             return
         now = perf_counter_ns()
-        if now - self.asked < QUIET:
+        if is_long or now - self.asked < QUIET:
             self.wake()
         self.asked = now
 
     def wake(self) -> None:
-        """Have threads look at the board for a job that is worth waking them."""
+        """Have all threads look at the board."""
         if self.size == 0:
             self.start(cores())
-        if not self.board[AWAKE] and self.calls.empty():
-            for _ in range(self.size - 1):
-                self.calls.put(None)
+        asleep = self.size - 1 - int(self.board[AWAKE]) - self.calls.qsize()
+        for _ in range(asleep):  # a thread that is about to look may be called again
+            self.calls.put(None)
 
     def product(
         self, address: int, x: Any, y: Any, line: Any, out: Any, form: int
