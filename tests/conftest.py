@@ -1,6 +1,7 @@
 """What every test gets: a still display, fixed seeds, a cache folder of its own."""
 
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -46,6 +47,14 @@ def no_widgets_left():
     yield
     if "ipywidgets" in sys.modules:
         sys.modules["ipywidgets"].Widget.close_all()
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as in a terminal: a process in the background may start without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ backend that holds another one and forwards `run`; decorators stack.
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar
@@ -132,6 +133,10 @@ class Backend(metaclass=Interned):
     def next_key(self) -> tuple[int, int]:
         """Reserve the next random numbers: a key that a random op draws from."""
         return (current_stream() or self.stream).key()
+
+    def aside(self) -> AbstractContextManager[None]:
+        """For what lasts, as a parameter that is drawn late: no capture sees it."""
+        return nullcontext()
 
     def leaf(self, value: Value) -> Value:
         """A value that gradients are collected for; without autodiff, the value."""

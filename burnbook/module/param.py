@@ -17,7 +17,7 @@ from hashlib import blake2b
 from types import GenericAlias
 from typing import Any, Self
 
-from burnbook.backend.base import Backend
+from burnbook.backend.base import Backend, plain_backend
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float, Kind
 from burnbook.core.errors import KindError, RecordError
@@ -376,9 +376,10 @@ class Param:
     def _materialize(self) -> Tensor:
         with _MAKING:
             if self._value is None:
-                value = self._init(self.device, self._require_grad)
-                if self._require_grad and not is_rooted(value):
-                    value = leaf(value, required=True)
+                with plain_backend(self.device).aside():
+                    value = self._init(self.device, self._require_grad)
+                    if self._require_grad and not is_rooted(value):
+                        value = leaf(value, required=True)
                 self._value, self._init = value, _made
             return self._value
 

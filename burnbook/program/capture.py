@@ -1,5 +1,6 @@
 """From a model or function to a program: run with several batch sizes, and compare."""
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ from burnbook.program.trees import (
     ARGUMENTS,
     Named,
     Result,
+    arguments,
+    hides_tensor,
     kept,
     lowest,
     named_arrays,
@@ -81,9 +84,12 @@ def capture(
     which code likes to go another way (`x.squeeze()`). Numbers that differ become
     a·n + b, by the first two, and the others must agree. What happens for sizes beyond
     the tried ones (`if x.dims()[0] > 100`) nobody sees: `program.check` compares a
-    batch of such a size. What the function refuses for a batch of one alone, or an
-    operation that looks at elements, a program computes: `.int()` of NaN gives some
-    number.
+    batch of such a size. Where it fails for a batch of one, the program refuses that.
+    What an operation refuses as it looks at elements, a program computes: `.int()` of
+    NaN gives some number.
+
+    What the function takes from elsewhere (globals, closures, attributes) stays as it
+    was: what is to change must be a tensor among the examples.
     """
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)
@@ -154,6 +160,7 @@ class Runs:
         self.numbers: Mapping[str, float] | None = None
         self.updates: list[list[tuple[Recorded, Recorded]]] = []
         self.example: Any = None
+        self.fails_for_one = ""  # what was wrong with a batch of one
 
     def one(
         self, recording: Recording, backend: Backend, size: int, run: Callable[[], R]
@@ -173,6 +180,8 @@ class Runs:
             if ours and error.where in OWN:
                 raise
             if is_extra:  # other sizes are what it is for
+                self.fails_for_one = str(error).splitlines()[0] if str(error) else ""
+                self.fails_for_one = self.fails_for_one or type(error).__name__
                 return None
             if not ours or size == self.plan.given:
                 raise
@@ -288,6 +297,7 @@ class Runs:
             tuple(updates),
             numbers or {},
             frozen,
+            self.fails_for_one,
         )
 
 
@@ -400,7 +410,7 @@ class BatchPlan:
     def of(cls, batch: Batch, tensors: Sequence[Tensor]) -> "BatchPlan":
         """The plan for some examples."""
         if batch is None or not tensors:
-            return cls((0,), (None,) * len(tensors), 0)
+            return cls((0, 0), (None,) * len(tensors), 0)
         if isinstance(batch, int):
             ranks = [tensor.rank for tensor in tensors]
             inside = [-rank <= batch < rank for rank in ranks]
@@ -414,6 +424,10 @@ class BatchPlan:
                 for tensor, fits in zip(tensors, inside, strict=True)
             )
         else:
+            if not isinstance(batch, (list, tuple)):
+                what = f"batch is {batch!r}, and no dim"
+                cure = "batch=0, batch=None, or a list of a dim or None for each tensor"
+                raise ArgumentError("capture", what, cure=cure)
             dims = tuple(batch)
             if len(dims) != len(tensors):
                 what = f"batch has {len(dims)} dims for {len(tensors)} tensors"
@@ -422,7 +436,7 @@ class BatchPlan:
                 (t, d) for t, d in zip(tensors, dims, strict=True) if d is not None
             ]
             if not pairs:
-                return cls((0,), dims, 0)
+                return cls((0, 0), dims, 0)
             found = {tensor.dims()[dim] for tensor, dim in pairs}
             if len(found) > 1:
                 what = f"the batch has {' and '.join(map(str, sorted(found)))} rows"
@@ -447,13 +461,19 @@ class Arguments:
         self.places: list[Path] = []
         self.tensors: list[Tensor] = []
         self.others: dict[Path, Any] = {}  # what is no tensor, by its place
-        for path, leaf in ARGUMENTS.leaves(list(examples)):
+        for path, leaf in arguments(list(examples)):
             if isinstance(leaf, Tensor):
                 self.paths.append(self._name(path))
                 self.places.append(path)
                 self.tensors.append(leaf)
+            elif hides_tensor(leaf):
+                kind = type(leaf).__name__
+                what = f"{self._name(path)} is a {kind}, whose tensors nobody sees"
+                cure = f"@dataclass above {kind}, or its tensors as arguments"
+                raise ArgumentError("capture", what, cure=cure)
             else:
-                self.others[path] = np.array(leaf) if _is_array(leaf) else leaf
+                is_kept = _is_array(leaf) or isinstance(leaf, set)
+                self.others[path] = copy.copy(leaf) if is_kept else leaf
 
     def values(self, plan: BatchPlan) -> list[Value]:
         """The inputs of the program."""
@@ -524,7 +544,7 @@ class Arguments:
         """The tensors of a call whose other arguments are those of the capture."""
         found: dict[Path, Tensor] = {}
         came: set[Path] = set()
-        for path, leaf in ARGUMENTS.leaves(list(given)):
+        for path, leaf in arguments(list(given)):
             if isinstance(leaf, Tensor):
                 found[path] = leaf
             elif path in self.others:
@@ -583,6 +603,8 @@ def _are_equal(a: Any, b: Any) -> bool:
     """Whether a program that was made for the one value is right for the other."""
     if a is b:
         return True
+    if isinstance(a, Module) or isinstance(b, Module):
+        return False
     if _is_array(a) or _is_array(b):
         same = _is_array(a) and _is_array(b) and a.dtype == b.dtype
         return same and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
@@ -597,7 +619,8 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    is_model = isinstance(value, Module)
+    text = f"a {type(value).__name__}" if is_model else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
@@ -622,5 +645,8 @@ def _names(function: Callable[..., Any], examples: tuple[Any, ...]) -> list[str]
 
 def _one_size_only(error: BurnbookError, size: int) -> GraphError:
     what = f"a batch of {size} fails: {str(error).splitlines()[0]}"
-    cure = "capture(…, batch=None) for one size; or batch=1, where dim 1 is the batch"
+    cure = (
+        "capture(…, batch=None) for one size; or a dim or None for each tensor, as in "
+        "batch=[0, None], where another dim is the batch or an input has none"
+    )
     return GraphError("capture", what, list(error.facts), cure)

@@ -10,7 +10,7 @@ from typing import Any
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import Numpy
-from burnbook.core.errors import BackendError
+from burnbook.core.errors import ArgumentError, BackendError
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.program.compiler.compiled_program import listing
 from burnbook.program.compiler.fusion import RULES
@@ -99,6 +99,10 @@ class CompiledTraining:
     """
 
     def __init__(self, training: Training, state: TrainingState | None = None):
+        if not isinstance(training, Training):
+            what = f"{type(training).__name__} is no captured training"
+            cure = "CompiledTraining(capture_training(model, loss, optimizer, *batch))"
+            raise ArgumentError("CompiledTraining", what, cure=cure)
         self.training = training
         self.program: Program = training.program
         backend = self.program.backend

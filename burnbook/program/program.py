@@ -37,6 +37,7 @@ class Program:
     running statistics; the new ones are the last of `outputs`. numbers: Python numbers
     that a run is given by name, and the formula of the next one where it has one.
     frozen: constants of which Python made numbers, with the line that did.
+    fails_for_one: what the function says of a batch of one, if it refuses that.
     takes, gives: the trees of the arguments and of the result.
 
     `run` is the definition: whatever else runs or writes a program must agree with it.
@@ -54,6 +55,7 @@ class Program:
     updates: tuple[tuple[Value, Value], ...] = ()
     numbers: Mapping[str, Formula | None] = field(default_factory=dict[str, Any])
     frozen: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    fails_for_one: str = ""
     _at_home: dict[Backend, dict[Value, Any]] = field(
         default_factory=dict[Backend, dict[Value, Any]], init=False
     )
@@ -97,6 +99,7 @@ class Program:
 
         Raises:
             ShapeError: the shapes are not those of the inputs, or disagree about n.
+            ArgumentError: there are more or fewer, or n is 1, which was refused.
         """
         if len(shapes) != len(self.inputs):
             what = f"it takes {len(self.inputs)} inputs, and {len(shapes)} came"
@@ -116,6 +119,9 @@ class Program:
                 facts = [(value.name, size_text(shape)), ("made for", str(value))]
                 facts += [] if n is None else [("batch size", str(n))]
                 raise ShapeError(self.name, what, facts)
+        if n == 1 and self.fails_for_one:
+            what, cure = "the captured function fails for a batch of one", "two or more"
+            raise ArgumentError(self.name, what, [("says", self.fails_for_one)], cure)
         return n
 
     def run(

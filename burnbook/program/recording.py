@@ -221,6 +221,7 @@ class Recording:
             "from_numpy": self._from_numpy,
             "to_numpy": self._to_numpy,
             "next_key": self._next_key,
+            "aside": self._aside,
         }
         self._plain = {name: getattr(backend, name) for name in ours}
         before = {name: vars(backend).get(name) for name in ours}
@@ -379,7 +380,11 @@ class Recording:
     def _as_recorded(self, leaf: Any) -> Any:
         if isinstance(leaf, np.generic) or not hasattr(leaf, "__array__"):
             return leaf
-        return leaf if type(leaf) is Recorded else self.constant(leaf, user_line())
+        if type(leaf) is not Recorded:
+            return self.constant(leaf, user_line())
+        if leaf.recording is not self:
+            raise _used_afterwards()
+        return leaf
 
     def _from_numpy(self, array: np.ndarray) -> Any:
         plain = self._plain["from_numpy"]
@@ -390,8 +395,17 @@ class Recording:
     def _to_numpy(self, value: Any) -> np.ndarray:
         return self._plain["to_numpy"](self.elements(value))
 
+    @contextmanager
+    def _aside(self) -> Generator[None]:
+        before, is_ours = self._inside, threading.get_ident() == self._owner
+        self._inside = before or is_ours
+        try:
+            yield
+        finally:
+            self._inside = before if is_ours else self._inside
+
     def _next_key(self) -> tuple[int, int]:
-        if threading.get_ident() != self._owner:
+        if self._inside or threading.get_ident() != self._owner:
             return self._plain["next_key"]()
         if not self.may_draw:
             cure = (
@@ -506,7 +520,10 @@ def where_facts(line: Line | None = None, path: str | None = None) -> list[Fact]
 
 def _used_afterwards() -> GraphError:
     what = "a tensor of a capture is used after it"
-    cure = "what the captured function returns; a cache that it filled is made anew"
+    cure = (
+        "what the captured function returns; a cache that it filled must be cleared, "
+        "and filled by a call before the next capture"
+    )
     return GraphError("capture", what, where_facts(), cure)
 
 

@@ -63,6 +63,8 @@ Shape = tuple[Size, ...]
 def fitted(sizes: tuple[int, ...], numbers: tuple[Any, ...]) -> Dim | None:
     """The Dim that gives these numbers at these batch sizes, or None."""
     (n, m), (x, y) = sizes[:2], numbers[:2]
+    if n == m:
+        return None
     scale, rest = divmod(y - x, m - n)
     if rest or scale != int(scale):
         return None

@@ -215,7 +215,9 @@ def capture_training(
 
     model: on an Autodiff device. loss: a function of the model and a batch, which gives
     the loss, something with a `.loss`, or a TrainOutput: `Model.train_step` itself.
-    examples: a batch. batch: as in `capture`.
+    examples: a batch. batch: as in `capture`, also in what it refuses. Numbers that the
+    loss function takes from elsewhere stay as they were; a weight that changes must be
+    a tensor among the examples.
 
     The model and the optimizer stay as they are: `training.model(state)` and
     `training.optimizer(state)` are those that a state has trained. Gradients are
@@ -243,6 +245,10 @@ def capture_training(
     Why two programs: many optimizers treat the first gradient in a way of its own, so
     there is a program for that step, and one for all others.
     """
+    if not isinstance(model, Module):
+        what = f"{type(model).__name__} is no model, which comes first"
+        cure = "capture_training(model, loss, optimizer, *batch)"
+        raise ArgumentError("capture_training", what, cure=cure)
     if not isinstance(optimizer, OptimizerAdaptor):
         what = f"{type(optimizer).__name__} is no optimizer with a rule for a parameter"
         raise ArgumentError("capture_training", what, cure="AdamConfig().init()")

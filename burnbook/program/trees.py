@@ -8,7 +8,7 @@ import numpy as np
 
 from burnbook.backend.fusion.deferred import plain
 from burnbook.core.errors import ArgumentError, GraphError
-from burnbook.core.tree import DATACLASS, PLAIN, Go, Kind, Pytree
+from burnbook.core.tree import DATACLASS, PLAIN, Go, Kind, Path, Pytree
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import walk
 from burnbook.nn.attention.mha import MhaOutput
@@ -34,6 +34,24 @@ ATTENTION = Kind(
 )
 #: Arguments and results: containers and dataclasses of tensors; models are leaves.
 ARGUMENTS = Pytree({Module: OPAQUE, MhaOutput: ATTENTION}, dataclass=DATACLASS)
+
+
+def arguments(value: Any) -> Iterator[tuple[Path, Any]]:
+    """The leaves of arguments, and models among them, each with the path to it."""
+    for path, node in ARGUMENTS.nodes(value):
+        if isinstance(node, Module) or ARGUMENTS.kind(type(node)) is None:
+            yield path, node
+
+
+def hides_tensor(leaf: Any) -> bool:
+    """Whether an object that is no container of ours has a tensor in it."""
+    if isinstance(leaf, (set, frozenset)):
+        return any(isinstance(part, Tensor) for part in leaf)
+    held = vars(leaf) if hasattr(leaf, "__dict__") else {}
+    if isinstance(leaf, (Module, Tensor, type)) or callable(leaf):
+        return False
+    return bool(ARGUMENTS.collect(dict(held), Tensor, []))
+
 
 Named = dict[Any, tuple[str, str, Any]]  # identity of an array: path, kind, array
 

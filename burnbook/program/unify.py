@@ -140,6 +140,12 @@ class Unifier:
             if found is not None:
                 return found
         told = self._told(rows)
+        if len(set(self.sizes)) == 1:
+            told = ", ".join(map(str, rows))
+            what = f"{where} takes another number in each run: {told}"
+            cure = "a tensor among the examples, or Tensor.random with keys=True"
+            facts = where_facts(self.seen_at, self.path)
+            raise GraphError("capture", what, facts, cure)
         raise self._refuse(f"{where} takes a number that is no a·n + b: {told}")
 
     def _told(self, rows: list[Any]) -> str:

@@ -144,8 +144,9 @@ print("in blocks: ", 2 * pixels.nbytes, "bytes, and a block stays near")
 #
 # ## In burnbook
 #
-# The same chain as a program. `explain` says what runs for a batch of 64: one call, in
-# which the three steps take their turns block by block, each writing over what it reads.
+# The same chain as a program. `explain` says what runs for a batch of 512, whose
+# pixels are more than a cache holds: one call, in which the three steps take their turns
+# block by block, each writing over what it reads.
 
 
 # %% tags=["run-me"]
@@ -153,9 +154,9 @@ def pixels_in(x):
     return ((x - 0.1307) / 0.3081).relu()
 
 
-rows = Tensor.from_numpy(pixels[: 64 * 784].reshape(64, 784), device)
+rows = Tensor.from_numpy(pixels[: 512 * 784].reshape(512, 784), device)
 chain = capture(pixels_in, rows).compile()
-print(chain.explain(64))
+print(chain.explain(512))
 same(chain(rows), pixels_in(rows))
 
 # %% [markdown]

@@ -515,7 +515,7 @@ def test_what_a_capture_leaves_behind_says_so():
 
     def function(x):
         left.append(x.exp())
-        return left[0] * 2.0
+        return left[-1] * 2.0
 
     capture(function, drawn(2))
     for use in (lambda: left[0] + 1.0, lambda: np.asarray(left[0])):
@@ -711,21 +711,100 @@ def test_a_branch_for_one_row_is_refused_whatever_the_examples(function, words, 
     assert "lambda a:" in str(caught.value)
 
 
-def test_a_function_that_refuses_one_row_is_captured():
-    def run(a):
-        assert a.dims()[0] > 1, "two rows or more"
-        return a - a.mean_dim(0)
-
-    program = capture(run, drawn(5, 6))
-    x = drawn(3, 6)
-    np.testing.assert_allclose(np.asarray(program(x)), np.asarray(run(x)), 1e-6)
-
-
 def test_a_program_of_one_row_fits_other_sizes():
     model = Mlp.make()
     program = capture(model, drawn(1, 4))
     for size in (1, 2, 7, 30):
         assert program.check(model, drawn(size, 4)).first_difference is None
+
+
+def test_a_program_refuses_one_row_where_its_function_does():
+    def run(a):
+        assert a.dims()[0] > 1, "two rows or more"
+        return a - a.mean_dim(0)
+
+    program = capture(run, drawn(5, 6))
+    for ready in (program, program.compile()):
+        with pytest.raises(ArgumentError, match="fails for a batch of one") as caught:
+            ready(drawn(1, 6))
+        assert "two rows or more" in str(caught.value)
+        assert ready(drawn(2, 6)).dims() == (2, 6)
+
+
+def test_what_is_another_number_in_each_run_is_refused_for_one_batch_size_too():
+    numbers = iter(range(100))
+    with pytest.raises(GraphError, match=r"another number in each run: 0\.0, 1\.0"):
+        capture(lambda a: a * next(numbers), drawn(4, 6), batch=None)
+
+
+# Models and tensors from elsewhere
+
+
+def test_a_model_that_was_never_used_is_drawn_aside():
+    held = {"layer": nn.LinearConfig(6, 2).init(DEVICE)}
+    program = capture(lambda a: held["layer"].forward(a), drawn(4, 6))
+    assert [step.op.name for step in program.steps] == ["linear"]
+    x = drawn(3, 6)
+    wanted = np.asarray(held["layer"].forward(x))
+    np.testing.assert_array_equal(np.asarray(program(x)), wanted)
+
+
+@pytest.mark.parametrize("given", ["another", "class", "none"])
+def test_another_model_than_the_captured_one_is_refused(given):
+    first, second = [nn.LinearConfig(6, 2).init(DEVICE) for _ in range(2)]
+    program = capture(lambda a, model: model.forward(a), drawn(4, 6), first)
+    x = drawn(3, 6)
+    wanted = np.asarray(first.forward(x))
+    np.testing.assert_array_equal(np.asarray(program(x, first)), wanted)
+    other = {"another": second, "class": nn.Linear, "none": None}[given]
+    for ready in (program, program.compile()):
+        with pytest.raises(ArgumentError, match="model is another value"):
+            ready(x, other)
+
+
+class Holder:
+    """No container that anybody knows."""
+
+    def __init__(self, held):
+        self.held = held
+
+
+@pytest.mark.parametrize("make", [Holder, lambda t: Holder([{"x": t}]), lambda t: {t}])
+def test_objects_that_hide_tensors_are_refused(make):
+    with pytest.raises(ArgumentError, match="whose tensors nobody sees"):
+        capture(lambda a, other: a * 2.0, drawn(4, 6), make(drawn(4, 6)))
+
+
+def test_a_set_that_changed_is_another_argument():
+    numbers = {2.0}
+    program = capture(lambda a, s: a * sum(s), drawn(4, 6), numbers)
+    assert program(drawn(4, 6), {2.0}).dims() == (4, 6)
+    numbers.add(3.0)
+    with pytest.raises(ArgumentError, match="s is another value"):
+        program(drawn(4, 6), numbers)
+
+
+def test_a_cache_that_a_capture_filled_is_named():
+    made = {}
+
+    def run(a):
+        if not made:
+            made["mask"] = Tensor.ones([6, 6]).cumsum(0)
+        return a.matmul(made["mask"])
+
+    for _ in range(2):
+        with pytest.raises(GraphError, match="a cache that it filled") as caught:
+            capture(run, drawn(4, 6))
+        assert 'made["mask"]' in str(caught.value)
+    made.clear()
+    run(drawn(4, 6))
+    assert len(capture(run, drawn(4, 6)).steps) == 1
+
+
+@pytest.mark.parametrize("batch", ["0", 1.0, {0: None}])
+def test_what_is_no_dim_is_no_batch(batch):
+    with pytest.raises(ArgumentError, match="and no dim"):
+        capture(lambda a: a * 2.0, drawn(4, 6), batch=batch)
 
 
 # Arguments that are no tensors

@@ -466,7 +466,8 @@ def test_steps_of_several_threads_come_one_after_the_other():
     assert shared.state.numbers == alone.state.numbers
 
 
-def test_ctrl_c_waits_for_the_step_that_runs(monkeypatch):
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_waits_for_the_step_that_runs():
     training = captured()
     stopped, wanted = CompiledTraining(training), CompiledTraining(training)
     x, y = batch(8)
@@ -493,3 +494,39 @@ def test_an_array_in_place_of_a_tensor_is_named():
         CompiledTraining(training).step(1e-2, array, y)
     with pytest.raises(ArgumentError, match="a NumPy array came"):
         training.step(training.start, 1e-2, array, y)
+
+
+def test_a_model_that_teaches_may_be_new():
+    student, teacher = [nn.LinearConfig(6, 3).init(DEVICE) for _ in range(2)]
+
+    def distil(model, x):
+        return (model.forward(x) - teacher.forward(x)).square().mean()
+
+    x, _ = batch(4)
+    training = capture_training(student, distil, SgdConfig().init(), x)
+    found = CompiledTraining(training).step(0.1, x)
+    wanted = distil(student, x)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), 1e-5)
+
+
+def test_a_batch_of_one_is_refused_where_the_eager_step_refuses_it():
+    model = nn.BatchNormConfig(6).init(DEVICE)
+
+    def spread(model, x):
+        return model.forward(x).square().mean()
+
+    training = capture_training(model, spread, SgdConfig().init(), batch(4)[0])
+    compiled = CompiledTraining(training)
+    for _ in range(3):
+        compiled.step(0.1, batch(5)[0])
+        with pytest.raises(ArgumentError, match="a batch of one"):
+            compiled.step(0.1, batch(1)[0])
+    with pytest.raises(ArgumentError, match="a batch of one"):
+        training.step(training.start, 0.1, batch(1)[0])
+
+
+def test_what_is_no_captured_training_is_told():
+    with pytest.raises(ArgumentError, match="no captured training"):
+        CompiledTraining(captured().program)
+    with pytest.raises(ArgumentError, match="no model, which comes first"):
+        capture_training(loss, Network(*layers(DEVICE)), SgdConfig().init(), *batch(4))

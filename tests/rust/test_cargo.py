@@ -253,6 +253,7 @@ def test_a_process_gives_its_lines_and_its_exit_code():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="kill(pid, 0) asks nothing on Windows")
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_a_process_and_what_it_started():
     """As the kernel's interrupt does: KeyboardInterrupt in the main thread."""
     running = Running([sys.executable, "-c", HAS_A_CHILD])

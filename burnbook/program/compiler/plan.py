@@ -172,6 +172,8 @@ class Plan:
                 found.append(perf_counter() - began)
         finally:
             reset_errstate(before)
+        for copy, out in self._outs:  # which a whole run does as well
+            copy(out)
         return found
 
     def _take(
