@@ -264,6 +264,10 @@ class Unifier:
 
     def _refuse(self, what: str) -> GraphError:
         facts: list[Fact] = where_facts(self.seen_at, self.path)
+        if len(set(self.sizes)) == 1:
+            what = "two runs with the same inputs do not do the same"
+            cure = "random numbers, counters and caches outside the captured function"
+            return GraphError("capture", what, facts, cure)
         return GraphError("capture", what, facts, FIXED)
 
 

@@ -737,6 +737,13 @@ def test_what_is_another_number_in_each_run_is_refused_for_one_batch_size_too():
         capture(lambda a: a * next(numbers), drawn(4, 6), batch=None)
 
 
+def test_ops_that_are_others_in_each_run_are_refused_for_one_batch_size_too():
+    turns = iter([True, False])
+    with pytest.raises(GraphError, match="do not do the same") as caught:
+        capture(lambda a: a.exp() if next(turns) else a.log(), drawn(4), batch=None)
+    assert "next(turns)" in str(caught.value)
+
+
 # Models and tensors from elsewhere
 
 
