@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -30,15 +31,21 @@ settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
-def same_random_numbers():
+def same_random_numbers(request):
     """Every test starts from seed 0, whatever ran before it.
 
     Backends are shared by all tests, and `Numpy().seed(7)` gives one its own numbers.
+    Generators of a test's module, as `RNG`, begin anew from their own seed.
     """
     burnbook.seed(0)
     for backend in Interned._made.values():
         if "stream" in vars(backend):
             backend.stream = Stream(None)
+    module = getattr(request.node, "module", None)
+    for found in list(vars(module).values()) if module is not None else ():
+        if isinstance(found, np.random.Generator):
+            bits = found.bit_generator
+            bits.state = type(bits)(bits.seed_seq).state  # pyright: ignore
 
 
 @pytest.fixture(autouse=True)
