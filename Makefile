@@ -15,7 +15,8 @@ BIN := $(VENV)/bin
 # Python compiles a file when it is first imported; most files of a package never are.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 KERNELS := $(shell find burnbook/backend/compiled -name "*.py")
-NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
+SHARED_OUT := -n auto --dist loadfile --no-loadscope-reorder
+NBVAL := $(SHARED_OUT) --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
          --nbval-cell-timeout 60 -p no:randomly -p no:cacheprovider
 
 .PHONY: help lab guide test bench notebooks clean
@@ -31,7 +32,7 @@ guide: $(VENV)/guide
 	$(BIN)/burnbook guide
 
 test: $(VENV)/test $(VENV)/warm
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest $(SHARED_OUT) $(ARGS)
 
 notebooks: export BURNBOOK_DISPLAY = static
 notebooks: $(VENV)/test $(VENV)/warm

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -106,19 +107,35 @@ def pytest_addoption(parser):
     parser.addoption(WITHOUT, metavar="FILE", help="leave out what such a file names")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    file = config.getoption(WITHOUT)
+    known = _known(config.getoption(WITHOUT), items)
+    config.hook.pytest_deselected(items=known)
+    left = set(items) - set(known)
+    items[:] = [one for one in items if one in left]
+    if hasattr(config, "workerinput"):
+        _longest_first(items)
+
+
+def _known(file, items):
+    """What passed before and need not run again."""
     if file is None or not Path(file).is_file():
-        return
+        return []
     passed = set(Path(file).read_text(encoding="utf-8").splitlines())
-    known = [
+    return [
         one
         for one in items
         if one.nodeid in passed and not one.nodeid.startswith(AGAIN)
     ]
-    config.hook.pytest_deselected(items=known)
-    left = set(items) - set(known)
-    items[:] = [one for one in items if one in left]
+
+
+def _longest_first(items):
+    """Files that take long come first, so that no process waits for one at the end."""
+    seconds = Counter()
+    for item in items:
+        is_slow = item.get_closest_marker("slow") is not None
+        seconds[item.path] += 30 if is_slow else 0.05
+    items.sort(key=lambda item: -seconds[item.path])
 
 
 def pytest_runtest_logreport(report):
