@@ -1,11 +1,9 @@
 """From a model or function to a program: run with several batch sizes, and compare."""
 
-import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import copysign
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -16,17 +14,21 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ArgumentError, BurnbookError, GraphError, KindError
 from burnbook.core.formulas import Formula
-from burnbook.core.tree import Path
 from burnbook.module import Module
+from burnbook.program.call import Call, are_equal
 from burnbook.program.program import Program
-from burnbook.program.recording import Recorded, Recording
+from burnbook.program.recording import (
+    Recorded,
+    Recording,
+    user_line,
+    where_facts,
+)
 from burnbook.program.sizes import Dim
 from burnbook.program.trees import (
     ARGUMENTS,
     Named,
     Result,
     arguments,
-    hides_tensor,
     kept,
     lowest,
     named_arrays,
@@ -40,7 +42,6 @@ from burnbook.tensor.precision import sibling
 
 INDEX_BITS = 32  # of an Int type that counts; a narrower one holds weights or masks
 OWN = ("capture", "capture_training")  # where an error of ours is from
-MISSING = object()  # no value at all, where None may be one
 R = TypeVar("R")
 Batch = int | None | Sequence[int | None]
 
@@ -81,12 +82,14 @@ def capture(
 
     Why several runs: one run does not tell which of its numbers are sizes of the batch.
     So it runs with three batch sizes, the one of the examples, and a batch of one, for
-    which code likes to go another way (`x.squeeze()`). Numbers that differ become
-    a·n + b, by the first two, and the others must agree. What happens for sizes beyond
-    the tried ones (`if x.dims()[0] > 100`) nobody sees: `program.check` compares a
-    batch of such a size. Where it fails for a batch of one, the program refuses that.
-    What an operation refuses as it looks at elements, a program computes: `.int()` of
-    NaN gives some number.
+    which code likes to go another way (`x.squeeze()`). Sizes that differ become a·n + b
+    by the first two, and the others must agree. Floats may be a power of that as well
+    (1 / n, √(n − 1), n²); constants may be ranges, rows that are alike, masks of n × n
+    and its identity matrix. What happens for sizes beyond the tried ones
+    (`if x.dims()[0] > 100`) nobody sees: `program.check` compares a batch of such a
+    size. Where it fails for a batch of one, the program refuses that. What an operation
+    refuses as it looks at elements, a program computes: `.int()` of NaN gives some
+    number.
 
     What the function takes from elsewhere (globals, closures, attributes) stays as it
     was: what is to change must be a tensor among the examples.
@@ -180,12 +183,10 @@ class Runs:
             if ours and error.where in OWN:
                 raise
             if is_extra:  # other sizes are what it is for
-                self.fails_for_one = str(error).splitlines()[0] if str(error) else ""
-                self.fails_for_one = self.fails_for_one or type(error).__name__
+                self.fails_for_one = _told(error)
                 return None
-            if not ours or size == self.plan.given:
-                raise
-            if isinstance(error, KindError):  # which no size would change
+            # no size would change a kind
+            if size == self.plan.given or isinstance(error, KindError):
                 raise
             raise _one_size_only(error, size) from error
 
@@ -245,7 +246,7 @@ class Runs:
         tensors = tuple(tensors_of_result(self.example))
         leaves = ARGUMENTS.leaves(program.gives(tensors, 1))
         others = [v for _, v in leaves if not isinstance(v, Tensor)]
-        if not all(map(_are_equal, others, self.others[-1])):
+        if not all(map(are_equal, others, self.others[-1])):
             return False
         wanted = self.of_one_row or ()
         made = [np.asarray(program.backend.to_numpy(array)) for array in found]
@@ -292,7 +293,7 @@ class Runs:
             made.arrays,
             backend,
             tuple(made.keys),
-            self.arguments.tensors_of,
+            self.arguments.call,
             Result(self.example, sizes),
             tuple(updates),
             numbers or {},
@@ -451,35 +452,21 @@ class BatchPlan:
 
 
 class Arguments:
-    """The arguments of the captured function: their tree, tensors and names."""
+    """The examples: their tensors, with other batch sizes, and how they are passed."""
 
     def __init__(self, function: Callable[..., Any], examples: tuple[Any, ...]):
-        self.function = function
+        self.call = Call(function, examples)
         self.examples = examples
-        self.names = _names(function, examples)
-        self.paths: list[str] = []
-        self.places: list[Path] = []
-        self.tensors: list[Tensor] = []
-        self.others: dict[Path, Any] = {}  # what is no tensor, by its place
-        for path, leaf in arguments(list(examples)):
-            if isinstance(leaf, Tensor):
-                self.paths.append(self._name(path))
-                self.places.append(path)
-                self.tensors.append(leaf)
-            elif hides_tensor(leaf):
-                kind = type(leaf).__name__
-                what = f"{self._name(path)} is a {kind}, whose tensors nobody sees"
-                cure = f"@dataclass above {kind}, or its tensors as arguments"
-                raise ArgumentError("capture", what, cure=cure)
-            else:
-                is_kept = _is_array(leaf) or isinstance(leaf, set)
-                self.others[path] = copy.copy(leaf) if is_kept else leaf
+        self.tensors = [
+            leaf for _, leaf in arguments(list(examples)) if isinstance(leaf, Tensor)
+        ]
 
     def values(self, plan: BatchPlan) -> list[Value]:
         """The inputs of the program."""
         made: list[Value] = []
         seen: set[str] = set()
-        for path, tensor, dim in zip(self.paths, self.tensors, plan.dims, strict=True):
+        paths = self.call.paths
+        for path, tensor, dim in zip(paths, self.tensors, plan.dims, strict=True):
             shape: list[Any] = list(tensor.dims())
             if dim is not None:
                 shape[dim] = Dim(1)
@@ -518,135 +505,20 @@ class Arguments:
 
         return [ARGUMENTS.map(example, change) for example in self.examples]
 
-    def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
-        """The tensors of a call, in the order of the inputs.
 
-        Raises:
-            ArgumentError: something else than a tensor is not what it was at the
-                capture, of which the program has made constants.
-        """
-        if named:
-            bound = inspect.signature(self.function).bind(*given, **named)
-            given = bound.args
-            for name, value in bound.kwargs.items():
-                self._same(name, value, self._default(name))
-        if self.others or any(type(value) is not Tensor for value in given):
-            found = self._compared(given)
-        else:
-            found = list(given)
-        if len(found) != len(self.tensors):
-            what = f"it takes {len(self.tensors)} tensors, and {len(found)} came"
-            facts = [("inputs", ", ".join(self.paths) or "none")]
-            raise ArgumentError("program", what, facts)
-        return found
-
-    def _compared(self, given: tuple[Any, ...]) -> list[Tensor]:
-        """The tensors of a call whose other arguments are those of the capture."""
-        found: dict[Path, Tensor] = {}
-        came: set[Path] = set()
-        for path, leaf in arguments(list(given)):
-            if isinstance(leaf, Tensor):
-                found[path] = leaf
-            elif path in self.others:
-                came.add(path)
-                self._same(self._name(path), leaf, self.others[path])
-            elif not _is_array(leaf):
-                alone = len(path) == 1
-                wanted = self._default(self._name(path)) if alone else MISSING
-                self._same(self._name(path), leaf, wanted)
-        for path in self.others.keys() - came:
-            default = self._default(self._name(path)) if len(path) == 1 else MISSING
-            if default is not MISSING:
-                self._same(self._name(path), default, self.others[path])
-        if found.keys() == set(self.places):  # a dict may come in another order
-            return [found[path] for path in self.places]
-        return list(found.values())
-
-    def _name(self, path: Path) -> str:
-        """What the function calls the place of an argument or of a part of it."""
-        at, *inside = path
-        known = self.names
-        if int(at) >= len(known):
-            known = list(_parameters(self.function))
-        name = known[int(at)] if int(at) < len(known) else f"x{at}"
-        return ".".join([name, *inside])
-
-    def _default(self, name: str) -> Any:
-        """What the function takes where an argument is not given."""
-        found = _parameters(self.function).get(name)
-        has_none = found is None or found.default is inspect.Parameter.empty
-        return MISSING if has_none else found.default  # type: ignore[union-attr]
-
-    def _same(self, name: str, value: Any, wanted: Any) -> None:
-        """Raise for an argument that would be ignored."""
-        if wanted is not MISSING and _are_equal(value, wanted):
-            return
-        what = f"{name} is another value than the program is made for"
-        captured = "no such argument" if wanted is MISSING else _short(wanted)
-        facts = [("given", _short(value)), ("captured", captured)]
-        cure = "capture again with it; or a tensor, in the examples and in each call"
-        raise ArgumentError("program", what, facts, cure)
+def _told(error: Exception) -> str:
+    """The first line of an error: "shape: …", "ValueError: …"."""
+    kind, text = type(error).__name__, str(error).partition("\n")[0]
+    if isinstance(error, BurnbookError):
+        return text
+    return f"{kind}: {text}" if text else kind
 
 
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return {}
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
-
-
-def _are_equal(a: Any, b: Any) -> bool:
-    """Whether a program that was made for the one value is right for the other."""
-    if a is b:
-        return True
-    if isinstance(a, Module) or isinstance(b, Module):
-        return False
-    if _is_array(a) or _is_array(b):
-        same = _is_array(a) and _is_array(b) and a.dtype == b.dtype
-        return same and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
-    if isinstance(a, bool) is not isinstance(b, bool):
-        return False
-    if isinstance(a, float) and isinstance(b, float) and a == b and not a:
-        return copysign(1, a) == copysign(1, b)
-    try:
-        return bool(a == b) or bool(a != a and b != b)
-    except (TypeError, ValueError):
-        return False
-
-
-def _short(value: Any) -> str:
-    is_model = isinstance(value, Module)
-    text = f"a {type(value).__name__}" if is_model else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"
-
-
-def _names(function: Callable[..., Any], examples: tuple[Any, ...]) -> list[str]:
-    """What the function calls its arguments."""
-    try:
-        signature = inspect.signature(function)
-        bound = signature.bind(*examples)
-    except TypeError as error:
-        what = f"it cannot be called with {len(examples)} examples: {error}"
-        raise ArgumentError("capture", what, cure="an example for each input") from None
-    except ValueError:
-        return [f"x{i}" for i in range(len(examples))]
-    names: list[str] = []
-    for name, value in bound.arguments.items():
-        if signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{name}.{i}" for i in range(len(value))]
-        else:
-            names.append(name)
-    return names
-
-
-def _one_size_only(error: BurnbookError, size: int) -> GraphError:
-    what = f"a batch of {size} fails: {str(error).splitlines()[0]}"
+def _one_size_only(error: Exception, size: int) -> GraphError:
+    what = f"a batch of {size} fails: {_told(error)}"
+    facts = list(error.facts) if isinstance(error, BurnbookError) else []
     cure = (
         "capture(…, batch=None) for one size; or a dim or None for each tensor, as in "
         "batch=[0, None], where another dim is the batch or an input has none"
     )
-    return GraphError("capture", what, list(error.facts), cure)
+    return GraphError("capture", what, [*where_facts(user_line(error)), *facts], cure)

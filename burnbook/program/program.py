@@ -13,12 +13,13 @@ from burnbook.core.dtypes import kind_of, unpickled
 from burnbook.core.errors import ArgumentError, RecordError, ShapeError
 from burnbook.core.formulas import Formula
 from burnbook.module import Module
+from burnbook.program.call import taken
 from burnbook.program.compiler.compiled_program import CompiledProgram
 from burnbook.program.compiler.fusion import FusionRule
 from burnbook.program.compiler.passes import Source, keys_for
 from burnbook.program.simplify import flops_of, simplified
 from burnbook.program.sizes import Dim, at, mapped, size_text
-from burnbook.program.trees import ARGUMENTS, arrays_of_record, held_arrays, taken
+from burnbook.program.trees import ARGUMENTS, arrays_of_record, held_arrays
 from burnbook.program.values import Step, Value
 from burnbook.tensor import Tensor
 from burnbook.tensor.closeness import LayersReport, Pair, check_closeness
@@ -118,7 +119,8 @@ class Program:
                 what = f"{value.name} has another shape than the program is made for"
                 facts = [(value.name, size_text(shape)), ("made for", str(value))]
                 facts += [] if n is None else [("batch size", str(n))]
-                raise ShapeError(self.name, what, facts)
+                cure = "the shapes that it is made for; or capture with these"
+                raise ShapeError(self.name, what, facts, cure)
         if n == 1 and self.fails_for_one:
             what, cure = "the captured function fails for a batch of one", "two or more"
             raise ArgumentError(self.name, what, [("says", self.fails_for_one)], cure)

@@ -13,6 +13,7 @@ models and tensors along. Other threads do not notice: theirs runs as before.
 import linecache
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -478,11 +479,13 @@ def _one_by_one(run: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def user_line() -> Line | None:
-    """The line of the user's code that is running; of a layer of ours if none is."""
-    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - the documented way
-    ours: FrameType | None = None
-    while frame is not None:
+def user_line(error: BaseException | None = None) -> Line | None:
+    """The line of the user's code that is running; of a layer of ours if none is.
+
+    error: the line that was running when it was raised.
+    """
+    ours: tuple[FrameType, int] | None = None
+    for frame, number in _running() if error is None else _running_at(error):
         name = str(frame.f_globals.get("__name__", ""))
         if frame.f_code.co_name in ("capture", "capture_training") and name.startswith(
             "burnbook.program."
@@ -491,17 +494,28 @@ def user_line() -> Line | None:
         if not name.startswith("burnbook.") or name.startswith("burnbook.examples"):
             passed = ("functools.py", "contextlib.py")
             if frame.f_code.co_filename.endswith(passed) or name.startswith("numpy."):
-                frame = frame.f_back
                 continue
-            return _line_of(frame)
+            return _line_of(frame, number)
         if ours is None and not name.startswith(BELOW) and name != "burnbook.core":
-            ours = frame
+            ours = frame, number
+    return None if ours is None else _line_of(*ours)
+
+
+def _running() -> Iterator[tuple[FrameType, int]]:
+    """The frames that run and their lines, from the inside out."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - the documented way
+    while frame is not None:
+        yield frame, frame.f_lineno
         frame = frame.f_back
-    return None if ours is None else _line_of(ours)
 
 
-def _line_of(frame: FrameType) -> Line:
-    file, number = frame.f_code.co_filename, frame.f_lineno
+def _running_at(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    """The frames that an error came through and their lines, from the inside out."""
+    return reversed(list(traceback.walk_tb(error.__traceback__)))
+
+
+def _line_of(frame: FrameType, number: int) -> Line:
+    file = frame.f_code.co_filename
     text = linecache.getline(file, number, frame.f_globals).strip()
     return Line(file, number, text)
 
@@ -547,6 +561,15 @@ READS = {  # what a method of Tensor is called by those who use it
     "into_data": "into_data()",
     "to_data": "to_data()",
 }
+COMPILED = "a compiled program"
+ELSEWHERE = (
+    "ops that decide for each element, as mask_where, clamp or max_dim; "
+    "or this part outside the captured function"
+)
+CURES = {
+    "print(…) or str(…)": "print its shape; or print what the program returns",
+    COMPILED: "the program itself, before compile(), in a captured function",
+}
 
 
 def refused(asked: str | None = None) -> GraphError:
@@ -561,13 +584,12 @@ def refused(asked: str | None = None) -> GraphError:
             found = READS[name]
         elif frame.f_globals["__name__"].startswith("burnbook.tensor."):
             found = found or f"{name}()"
+        elif frame.f_globals["__name__"].startswith("burnbook.program.compiler."):
+            found = COMPILED
         frame = frame.f_back
     what = (
         f"{found or 'Python'} asks for elements that depend on the inputs, "
         "and the program has others in each run"
     )
-    cure = (
-        "ops that decide for each element, as mask_where, clamp or max_dim; "
-        "or this part outside the captured function"
-    )
+    cure = CURES.get(found or "", ELSEWHERE)
     return GraphError("capture", what, where_facts(), cure)

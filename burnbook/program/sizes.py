@@ -2,30 +2,48 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf, isclose, nan, sqrt
 from typing import Any
 
 from burnbook.core.errors import ArgumentError
 
+#: The powers of scale · n + offset that a number may be, as text.
+POWERS = {
+    1: "{}",
+    -1: "1 / {}",
+    0.5: "sqrt({})",
+    -0.5: "1 / sqrt({})",
+    2: "{0} * {0}",
+    -2: "1 / ({0} * {0})",
+}
+
 
 @dataclass(frozen=True)
 class Dim:
-    """A whole number that follows the batch size n: scale · n + offset.
+    """A number that follows the batch size n: factor · (scale · n + offset) ** power.
 
-    It stands in shapes and in attributes. is_float: it is used as a Python float.
+    It stands in shapes, where factor and power are 1, and in attributes. is_float: it
+    is used as a Python float, as all with another factor or power. power: of `POWERS`.
 
     Example:
         >>> Dim(49), Dim(2, 1), Dim(49)(10)
         (n*49, n*2 + 1, 490)
+        >>> Dim(1, -1, True, -0.5), Dim(1, -1, True, -0.5)(5)
+        (1 / sqrt(n - 1), 0.5)
     """
 
     scale: int
     offset: int = 0
     is_float: bool = False
+    power: float = 1
+    factor: float = 1
 
     def __call__(self, n: int) -> int | float:
         """The number for a batch size."""
         size = self.scale * n + self.offset
-        return float(size) if self.is_float else size
+        if self.power == self.factor == 1:
+            return float(size) if self.is_float else size
+        return self.factor * _to_the(size, self.power)
 
     def batch_of(self, size: int) -> int | None:
         """The batch size that gives this number, or None where none does."""
@@ -36,9 +54,28 @@ class Dim:
         text = "n" if self.scale == 1 else f"n*{self.scale}"
         if self.offset:
             text += f" {'+' if self.offset > 0 else '-'} {abs(self.offset)}"
-        return text
+        if self.power == self.factor == 1:
+            return text
+        is_inside = text == "n" or abs(self.power) == 0.5
+        text = POWERS[self.power].format(text if is_inside else f"({text})")
+        if self.factor == 1:
+            return text
+        is_below = text.startswith("1 / ")
+        return f"{self.factor:g}{text[1:]}" if is_below else f"{self.factor:g} * {text}"
 
     __repr__ = __str__
+
+
+def _to_the(size: int, power: float) -> float:
+    """A number to one of `POWERS`, as IEEE arithmetic has it."""
+    made = float(size)
+    if abs(power) == 2:
+        made = made * made
+    if abs(power) == 0.5:
+        made = nan if size < 0 else sqrt(size)
+    if power > 0:
+        return made
+    return 1 / made if made else inf
 
 
 class Key(tuple[int, int]):
@@ -65,6 +102,8 @@ def fitted(sizes: tuple[int, ...], numbers: tuple[Any, ...]) -> Dim | None:
     (n, m), (x, y) = sizes[:2], numbers[:2]
     if n == m:
         return None
+    if all(isinstance(number, float) for number in numbers):
+        return _fitted_floats(sizes, numbers)
     scale, rest = divmod(y - x, m - n)
     if rest or scale != int(scale):
         return None
@@ -75,6 +114,51 @@ def fitted(sizes: tuple[int, ...], numbers: tuple[Any, ...]) -> Dim | None:
     dim = Dim(int(scale), int(offset), is_float)
     matches = all(dim(n) == number for n, number in zip(sizes, numbers, strict=True))
     return dim if matches else None
+
+
+def _fitted_floats(sizes: tuple[int, ...], numbers: tuple[float, ...]) -> Dim | None:
+    """The Dim of some floats: of the first power, or of one of the others."""
+    for power in POWERS:
+        is_even = power not in (1, -1)
+        sign = -1.0 if is_even and all(number < 0 for number in numbers) else 1.0
+        dim = _of_power(sizes, numbers, power, sign)
+        if dim is not None and all(
+            isclose(dim(size), number, rel_tol=1e-12)
+            for size, number in zip(sizes, numbers, strict=True)
+        ):
+            return dim
+    return None
+
+
+def _of_power(
+    sizes: tuple[int, ...], numbers: tuple[float, ...], power: float, sign: float
+) -> Dim | None:
+    """The Dim of a power through the first two numbers, with whole numbers in it."""
+    (n, m), (x, y) = sizes[:2], numbers[:2]
+    try:
+        first, second = (sign * x) ** (1 / power), (sign * y) ** (1 / power)
+        scale = (second - first) / (m - n)
+        offset = first - scale * n
+        if max(abs(scale), abs(offset)) > MOST:
+            return None
+        if round(scale) and _is_whole(scale) and _is_whole(offset):
+            return Dim(round(scale), round(offset), True, power, sign)
+        for times in range(1, MOST_TIMES):
+            one = scale / times
+            if abs(offset / one) <= MOST and _is_whole(offset / one):
+                factor = float(sign * one**power)
+                return Dim(times, round(offset / one), True, power, factor)
+    except (ArithmeticError, TypeError, ValueError):  # there is no such root
+        pass
+    return None
+
+
+MOST = 1e15  # whole numbers up to this are exact, and more
+MOST_TIMES = 13  # n is multiplied by less in a number that has a factor as well
+
+
+def _is_whole(number: float) -> bool:
+    return abs(number - round(number)) < 1e-9 * max(1.0, abs(number))
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:

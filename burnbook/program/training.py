@@ -31,11 +31,12 @@ from burnbook.optim.adaptor import (
     OptimizerAdaptor,
     check_rate as check_number,
 )
+from burnbook.program.call import taken
 from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
 from burnbook.program.program import Program
 from burnbook.program.recording import Recording, identity
 from burnbook.program.sizes import size_text
-from burnbook.program.trees import ARGUMENTS, held_arrays, lowest, taken
+from burnbook.program.trees import ARGUMENTS, held_arrays, lowest
 from burnbook.program.values import Value
 from burnbook.tensor import Tensor
 
@@ -391,7 +392,7 @@ class CapturedStep:
         arguments: Arguments,
     ):
         self.template, self.state = template, state
-        self.loss, self.arguments = loss, arguments
+        self.loss, self.arguments, self.call = loss, arguments, arguments.call
         self.begun: list[str] = []  # what the optimizer remembers from this step on
         self.numbers: dict[str, Formula | None] = {LR: None}
         model = template.model
@@ -494,10 +495,6 @@ class CapturedStep:
         """The arrays of the examples, with so many rows, and of the state."""
         examples = self.arguments.arrays_of(plan, size)
         return [*examples, *self.state.values.values()]
-
-    def tensors_of(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
-        """The tensors of a batch."""
-        return self.arguments.tensors_of(given, named)
 
 
 def check_rate(lr: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.fusion.deferred import plain
-from burnbook.core.errors import ArgumentError, GraphError
+from burnbook.core.errors import GraphError
 from burnbook.core.tree import DATACLASS, PLAIN, Go, Kind, Path, Pytree
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import walk
@@ -41,16 +41,6 @@ def arguments(value: Any) -> Iterator[tuple[Path, Any]]:
     for path, node in ARGUMENTS.nodes(value):
         if isinstance(node, Module) or ARGUMENTS.kind(type(node)) is None:
             yield path, node
-
-
-def hides_tensor(leaf: Any) -> bool:
-    """Whether an object that is no container of ours has a tensor in it."""
-    if isinstance(leaf, (set, frozenset)):
-        return any(isinstance(part, Tensor) for part in leaf)
-    held = vars(leaf) if hasattr(leaf, "__dict__") else {}
-    if isinstance(leaf, (Module, Tensor, type)) or callable(leaf):
-        return False
-    return bool(ARGUMENTS.collect(dict(held), Tensor, []))
 
 
 Named = dict[Any, tuple[str, str, Any]]  # identity of an array: path, kind, array
@@ -125,37 +115,6 @@ def lowest(value: Any) -> Any:
     while hasattr(value, "node"):
         value = value.value
     return plain(value)
-
-
-def taken(
-    name: str,
-    takes: Callable[..., list[Any]] | None,
-    given: tuple[Any, ...],
-    named: dict[str, Any],
-    other: str = "or run(array) for arrays",
-) -> list[Any]:
-    """The tensors of a call of a program; other: what else there is for arrays.
-
-    Raises:
-        ArgumentError: there are more or fewer than it takes, or arrays among them.
-    """
-    found: list[Any] = []
-    problem: ArgumentError | None = None
-    try:
-        found = list(given) if takes is None else takes(given, named)
-    except ArgumentError as error:
-        problem = error
-    if problem is not None or not all(isinstance(one, Tensor) for one in found):
-        for place, leaf in ARGUMENTS.leaves([*given, named]):
-            if isinstance(leaf, np.ndarray):
-                at = f" ({'.'.join(place[1:])})" if place[1:] else ""
-                what = f"a NumPy array came{at}, and it takes tensors"
-                facts = [("array", f"{list(leaf.shape)} {leaf.dtype}")]
-                cure = f"Tensor.from_numpy(array, device), {other}".rstrip(", ")
-                raise ArgumentError(name, what, facts, cure)
-    if problem is not None:
-        raise problem
-    return found
 
 
 def tensors_of_result(result: Any) -> list[Tensor]:

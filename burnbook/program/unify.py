@@ -1,9 +1,12 @@
 """Making one program of recordings with several batch sizes.
 
-What differs between them follows the batch size, as a·n + b, or is refused: a recording
-of one size alone would not say which of its numbers are sizes of the batch.
+What differs between them follows the batch size n, or is refused: a recording of one
+size alone would not say which of its numbers are sizes of the batch. Sizes are a·n + b;
+floats are that, or a power of it (sizes.py). Constants are rows that are alike, whole
+numbers in a row, or true on one side of a diagonal.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,11 @@ from burnbook.program.sizes import Dim, Key, fitted
 from burnbook.program.values import Step, Value
 
 FIXED = "capture(…, batch=None) for one batch size; or sizes taken from x.dims()"
+ONE_WAY = "capture(…, batch=None) for one batch size; or the same ops for every size"
+KNOWN = (
+    "capture(…, batch=None) for one batch size; or a·n + b, and its inverse, root or "
+    "square, each in an op of its own"
+)
 SMALL = 1024  # up to how many elements equal constants are one
 SCALARS = (int, float, np.integer, np.floating)
 
@@ -44,8 +52,10 @@ class Unifier:
         self.constants: dict[tuple[int, ...], Value] = {}
         self.results: dict[tuple[int, int], Value] = {}
         self.small: dict[Any, Value] = {}  # constants by what they hold
+        self.counted: dict[Any, Value] = {}  # whole numbers in a row
         self.seen_at: Line | None = None
         self.path = ""
+        self.is_float = False  # numbers are those of an op that gives floats
 
     def unify(self) -> None:
         """Make the steps; `result` and `values` can be asked then."""
@@ -62,10 +72,13 @@ class Unifier:
             others = [r.steps[number : number + 1] for r in self.recordings]
             if not all(found and found[0].op is step.op for found in others):
                 names = [found[0].op.name if found else "none" for found in others]
-                told = self._told(names)
-                raise self._refuse(f"the batch size decides which op runs: {told}")
+                what = f"the batch size decides which op runs: {self._told(names)}"
+                raise self._refuse(what, ONE_WAY)
             rows = [found[0] for found in others]
+            made_of = [out.dtype.kind for out in step.outputs if out is not None]
+            self.is_float = made_of[:1] == ["f"]
             inputs = self.alike([row.inputs for row in rows], step.op.name)
+            self.is_float = False
             attrs = self.alike([row.attrs for row in rows], step.op.name)
             parts = step.path.split(".")[1:]  # "Model.conv1": a field; not "Model.Relu"
             base = ".".join(part for part in parts if not part[:1].isupper())
@@ -98,9 +111,8 @@ class Unifier:
             if len(recording.steps) > len(first.steps):
                 extra = recording.steps[len(first.steps)]
                 self.seen_at, self.path = extra.line, extra.path
-                raise self._refuse(
-                    f"the batch size decides which op runs: {extra.op.name}"
-                )
+                what = f"the batch size decides which op runs: {extra.op.name}"
+                raise self._refuse(what, ONE_WAY)
 
     def alike(self, rows: list[Any], where: str) -> Any:  # noqa: C901 - a case a line
         """One value, attribute or shape for those of all recordings."""
@@ -118,7 +130,8 @@ class Unifier:
         if same and (kind is tuple or kind is list):
             if len({len(row) for row in rows}) > 1:
                 told = self._told([len(row) for row in rows])
-                raise self._refuse(f"{where} takes another number of parts: {told}")
+                what = f"{where} takes another number of parts: {told}"
+                raise self._refuse(what, ONE_WAY)
             return kind([self.alike(list(p), where) for p in zip(*rows, strict=True)])
         if same and isinstance(first, tuple):
             parts = zip(*rows, strict=True)
@@ -137,6 +150,8 @@ class Unifier:
             return first
         if all(isinstance(row, SCALARS) and type(row) is not bool for row in rows):
             found = fitted(self.sizes, tuple(rows))
+            if found is None and self.is_float:
+                found = fitted(self.sizes, tuple(map(float, rows)))
             if found is not None:
                 return found
         told = self._told(rows)
@@ -146,7 +161,8 @@ class Unifier:
             cure = "a tensor among the examples, or Tensor.random with keys=True"
             facts = where_facts(self.seen_at, self.path)
             raise GraphError("capture", what, facts, cure)
-        raise self._refuse(f"{where} takes a number that is no a·n + b: {told}")
+        what = f"{where} takes a number that is no a·n + b: {told}"
+        raise self._refuse(what, KNOWN)
 
     def _told(self, rows: list[Any]) -> str:
         """What there is for which batch size."""
@@ -201,7 +217,7 @@ class Unifier:
         return self._hold(Value(path, kind, row.dtype, tuple(row.shape)), row.array)
 
     def _made(self, arrays: list[Any], row: Recorded, where: str) -> Value:
-        """Any other constant: as it is, or stretched, or counted up to the size."""
+        """Any other constant: as it is, or made anew for the batch."""
         first = arrays[0]
         to_numpy = row.recording.backend.to_numpy  # type: ignore[union-attr]
         plain = [np.asarray(to_numpy(array)) for array in arrays]
@@ -222,53 +238,113 @@ class Unifier:
         if dims and all(_same_array(array, start[0]) for array in start):
             whole = zip(plain, start, strict=True)
             if all(np.array_equal(a, np.broadcast_to(s, a.shape)) for a, s in whole):
-                return self._stretched(start[0], shape, first)
+                return self._stretched(start[0], shape)
         if len(shape) == 1 and dims and first.dtype.kind in "iu":
             steps = {int(d) for array in plain for d in np.diff(array)}
             begin = {int(array[0]) for array in plain}
             if len(steps) == 1 and len(begin) == 1:
-                return self._counted(begin.pop(), steps.pop(), shape, first)
+                return self._counted(begin.pop(), steps.pop(), shape, first.dtype)
+        if len(shape) == 2 and dims and first.dtype.kind in "bf":
+            found = by_diagonal(plain)
+            if found is not None:
+                return self._compared(*found, shape, first.dtype)
         raise self._refuse(f"{where} takes a tensor that Python made for the batch")
 
     def _hold(self, value: Value, array: Any) -> Value:
         self.arrays[value] = array
         return value
 
-    def _stretched(self, start: np.ndarray, shape: Any, like: Any) -> Value:
+    def _stretched(self, start: np.ndarray, shape: Any) -> Value:
         """A constant whose rows are alike: one row, and a step that stretches it."""
-        one = Value(self.name("constant"), "constant", like.dtype, start.shape)
+        one = Value(self.name("constant"), "constant", start.dtype, start.shape)
         self._hold(one, self._at_home(start))
-        return self._step("expand", ops.expand, one, {"shape": shape}, shape)
+        return self._step("expand", ops.expand, (one,), {"shape": shape}, shape)
 
-    def _counted(self, begin: int, by: int, shape: Any, like: Any) -> Value:
+    def _counted(self, begin: int, by: int, shape: Any, dtype: Any) -> Value:
         """begin, begin + by, …: sums of many `by`, so that its length may follow n."""
-        by_one = np.full((1,), by, like.dtype)
-        many = self._stretched(by_one, shape, like)
-        sums = self._step("cumsum", ops.cumsum, many, {"dim": 0}, shape)
-        if begin == by:
-            return sums
-        shift = Value(self.name("constant"), "constant", like.dtype, (1,))
-        self._hold(shift, self._at_home(np.full((1,), begin - by, like.dtype)))
-        return self._step("arange", ops.add, sums, {}, shape, shift)
+        key = begin, by, shape, dtype
+        if key in self.counted:
+            return self.counted[key]
+        many = self._stretched(np.full((1,), by, dtype), shape)
+        made = self._step("cumsum", ops.cumsum, (many,), {"dim": 0}, shape)
+        if begin != by:
+            shift = Value(self.name("constant"), "constant", dtype, (1,))
+            self._hold(shift, self._at_home(np.full((1,), begin - by, dtype)))
+            made = self._step("arange", ops.add, (made, shift), {}, shape)
+        self.counted[key] = made
+        return made
+
+    def _compared(self, op: Any, offset: int, shape: Any, dtype: Any) -> Value:
+        """Where column and row + offset compare so, as true and false or 1 and 0."""
+        ends: list[Value] = []
+        for begin, at in ((0, (1, shape[1])), (offset, (shape[0], 1))):
+            size = at[0] if at[1] == 1 else at[1]
+            whole = self.recordings[0].backend.int_dtype  # type: ignore[union-attr]
+            count = self._counted(begin, 1, (size,), whole)
+            ends.append(self._step("at", ops.reshape, (count,), {"shape": at}, at))
+        mask = self._step("mask", op, tuple(ends), {}, shape, np.dtype(bool))
+        if dtype.kind == "b":
+            return mask
+        return self._step("eye", ops.cast, (mask,), {"dtype": dtype}, shape, dtype)
 
     def _at_home(self, array: np.ndarray) -> Any:
         return self.recordings[0].backend.from_numpy(array)  # type: ignore[union-attr]
 
     def _step(
-        self, name: str, op: Any, x: Value, attrs: Any, shape: Any, *more: Value
+        self,
+        name: str,
+        op: Any,
+        inputs: tuple[Value, ...],
+        attrs: Any,
+        shape: Any,
+        dtype: Any = None,
     ) -> Value:
-        made = Value(self.name(name), "result", x.dtype, shape)
-        step = Step(op, (x, *more), attrs, (made,), self.path, self.seen_at)
+        """A step more; dtype: of what it gives, if not that of what it takes."""
+        dtype = inputs[0].dtype if dtype is None else dtype
+        made = Value(self.name(name), "result", dtype, shape)
+        step = Step(op, inputs, attrs, (made,), self.path, self.seen_at)
         self.steps.append(step)
         return made
 
-    def _refuse(self, what: str) -> GraphError:
+    def _refuse(self, what: str, cure: str = FIXED) -> GraphError:
         facts: list[Fact] = where_facts(self.seen_at, self.path)
         if len(set(self.sizes)) == 1:
             what = "two runs with the same inputs do not do the same"
             cure = "random numbers, counters and caches outside the captured function"
             return GraphError("capture", what, facts, cure)
-        return GraphError("capture", what, facts, FIXED)
+        return GraphError("capture", what, facts, cure)
+
+
+def by_diagonal(arrays: Sequence[np.ndarray]) -> tuple[Any, int] | None:
+    """The comparison of column and row + offset that gives some masks of 0 and 1.
+
+    It is the op, and the offset.
+
+    Example:
+        >>> by_diagonal([np.eye(n, k=1) for n in (2, 3, 5)])[1]
+        1
+    """
+    known: dict[int, Any] = {}
+    for array in arrays:
+        for at in range(1 - array.shape[0], array.shape[1]):
+            line = array.diagonal(at)
+            if known.setdefault(at, line[0]) not in (0, 1) or (line != known[at]).any():
+                return None
+    places = sorted(known)
+    ones = [at for at in places if known[at]]
+    for op, where in (
+        (ops.equal, ones),
+        (ops.not_equal, [at for at in places if not known[at]]),
+    ):
+        if len(where) == 1:
+            return op, where[0]
+    if not ones:
+        return None
+    if ones[-1] == places[-1] and ones == [at for at in places if at >= ones[0]]:
+        return ops.greater_equal, ones[0]
+    if ones[0] == places[0] and ones == [at for at in places if at <= ones[-1]]:
+        return ops.lower_equal, ones[-1]
+    return None
 
 
 def _equal(a: Any, b: Any) -> bool:

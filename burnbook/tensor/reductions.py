@@ -88,8 +88,9 @@ class Reductions(Layout):
         Shapes: x [..., d, ...] -> [..., 1, ...]
         """
         line = self._line("var", dim)
-        n = line.size
-        return line.reduced(_var_bias(line) * (n / (n - 1) if n > 1 else nan))
+        biased = _var_bias(line)
+        # · n / (n − 1), by numbers that a captured program has for any batch size
+        return line.reduced(biased + biased / (line.size - 1))
 
     @explains_arguments("var_bias")
     def var_bias(self, dim: Dims = None) -> Self:

@@ -1,7 +1,9 @@
 """capture: what a program is made of, and what cannot become one."""
 
 import functools
+import pickle
 import re
+from math import log, sqrt
 
 import numpy as np
 import pytest
@@ -19,7 +21,8 @@ from burnbook.core.rng import Stream, use_stream
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Lora, Module, Param, Quantizer
 from burnbook.program import Dim, Program, capture, resolved
-from burnbook.tensor import Distribution, Tensor
+from burnbook.tensor import Distribution, Float, Tensor
+from burnbook.tensor.activation import log_softmax
 from burnbook.tensor.quantization import Calibration, QuantScheme
 from tests.support.cases import cases
 
@@ -260,10 +263,14 @@ def test_tensors_that_are_made_for_the_batch_follow_it(make):
         )
 
 
+def squares(n):
+    return [[float(i * i)] for i in range(n)]
+
+
 def test_a_tensor_that_no_rule_explains_is_refused():
     with pytest.raises(GraphError, match="a tensor that Python made") as caught:
-        capture(lambda x: Tensor.eye(x.dims()[0]) @ x, drawn(2, 2))
-    assert "Tensor.eye(x.dims()[0])" in str(caught.value)
+        capture(lambda x: Tensor.from_data(squares(x.dims()[0])) * x, drawn(2, 1))
+    assert "Tensor.from_data(squares(" in str(caught.value)
 
 
 # What comes in and goes out
@@ -475,7 +482,14 @@ def by_size(x):
 @cases(
     "function line",
     (by_size, "return x.exp() if"),
-    (lambda x: x * (1.0 / x.dims()[0]), "1.0 / x.dims()[0]"),
+    (lambda x: x * log(x.dims()[0]), "log(x.dims()[0])"),
+    (lambda x: x + Tensor.full([x.dims()[0], 3], float(x.dims()[0])), "Tensor.full"),
+    (
+        lambda x: (
+            x * Tensor.from_data([[float(i * i)] * 3 for i in range(x.dims()[0])])
+        ),
+        "i * i",
+    ),
     (lambda x: x * 2.0 ** x.dims()[0], "2.0 ** x.dims()[0]"),
     (lambda x: Tensor.stack([row * 2.0 for row in x], 0), "for row in x"),
     ids=lambda case: getattr(case, "__name__", str(case)),
@@ -731,6 +745,136 @@ def test_a_program_refuses_one_row_where_its_function_does():
         assert ready(drawn(2, 6)).dims() == (2, 6)
 
 
+def test_another_size_that_fails_is_told_with_its_line():
+    def run(a):
+        if a.dims()[0] % 2:
+            raise ValueError("even sizes only")
+        return a.reshape([2, -1])
+
+    with pytest.raises(GraphError, match="5 fails: ValueError: even sizes only") as own:
+        capture(run, drawn(4, 6))
+    assert 'raise ValueError("even' in str(own.value)
+    assert isinstance(own.value.__cause__, ValueError)
+    with pytest.raises(GraphError, match="a batch of 5 fails: reshape") as caught:
+        capture(lambda a: a.reshape([4, -1]), drawn(4, 3))
+    assert "capture(lambda a: a.reshape([4, -1])" in str(caught.value)
+
+
+def test_what_a_function_raises_for_its_own_examples_stays_what_it_is():
+    def run(a):
+        raise ValueError("never")
+
+    with pytest.raises(ValueError, match="never"):
+        capture(run, drawn(4, 6))
+
+
+def rows_by(x):
+    return x.matmul(x.transpose())
+
+
+def contrastive(x):
+    """The loss that tells views of one example from all others."""
+    n = x.dims()[0]
+    scores = rows_by(x / (x * x).sum_dim(1).sqrt()) / 0.5 - Tensor.eye(n) * 1e9
+    return -(log_softmax(scores, 1) * Tensor.eye(n, kind=Float)).sum() / n
+
+
+FOLLOWING = {
+    "var": lambda x: (x.var(0), x.var(), x.std(0) + x * 0.0),
+    "std": lambda x: (x - x.mean_dim(0)) / (x.std(0) + 1e-5),
+    "inverse": lambda x: x * (1 / x.dims()[0]) + 2.5 / x.dims()[0],
+    "root": lambda x: x / sqrt(x.dims()[0]) + -1.5 / sqrt(x.dims()[0] + 2),
+    "times": lambda x: x * (x.dims()[0] / 3) - (x.dims()[0] - 0.25),
+    "square": lambda x: x / (x.dims()[0] * x.dims()[0]) - 1 / x.dims()[0] ** 2,
+    "clamp": lambda x: x.clamp(-1 / x.dims()[0], 1.0),
+    "tri": lambda x: rows_by(x).tril(0) + rows_by(x).triu(2) - rows_by(x).tril(-3),
+    "wide": lambda x: x.mask_fill(Tensor.triu_mask([x.dims()[0], 6], -1), 0.5),
+    "diag": lambda x: rows_by(x) - Tensor.diag_mask([x.dims()[0]] * 2, -1).float(),
+    "eye": contrastive,
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+@pytest.mark.parametrize("size", [1, 2, 4, 20])
+def test_numbers_and_masks_follow_the_batch(name, size):
+    function = FOLLOWING[name]
+    program = capture(function, drawn(size, 6))
+    compiled = program.compile()
+    for n in (1, 2, 3, 6, 40):
+        x = drawn(n, 6, seed=n)
+        wanted = function(x)
+        for ready in (program, compiled):
+            pairs = ready(x), wanted
+            if isinstance(wanted, Tensor):
+                pairs = [ready(x)], [wanted]
+            for found, one in zip(*pairs, strict=True):
+                np.testing.assert_allclose(*map(np.asarray, (found, one)), 1e-5, 1e-6)
+
+
+def test_numbers_that_follow_the_batch_can_be_read():
+    program = capture(
+        lambda x: x * (2 / x.dims()[0]) / sqrt(x.dims()[0] - 0.5), drawn(3)
+    )
+    text = program.text(lines=False)
+    assert "mul(x, 2 / n)" in text
+    assert "div(mul, 0.707107 * sqrt(n*2 - 1))" in text
+
+
+def test_whole_numbers_of_a_mask_are_counted_once():
+    program = capture(contrastive, drawn(4, 6))
+    names = [step.op.name for step in program.steps]
+    assert names.count("cumsum") == 1
+    assert names.count("equal") == 2
+
+
+@cases(
+    "function cure",
+    (lambda a: a * (a.dims()[0] / (a.dims()[0] + 1)), "an op of its own"),
+    (lambda a: a.exp() if a.dims()[0] > 4 else a.log(), "the same ops"),
+    (lambda a: print(a) or a, "print what the program returns"),
+    ids=["number", "ops", "print"],
+)
+def test_what_is_refused_has_a_cure_that_helps(function, cure):
+    with pytest.raises(GraphError, match=cure):
+        capture(function, drawn(4))
+
+
+def test_a_program_is_part_of_another_one_and_a_compiled_one_is_not():
+    inner = capture(lambda a: a.exp(), drawn(2))
+    outer = capture(lambda a: inner(a) * 2.0, drawn(2))
+    assert [step.op.name for step in outer.steps] == ["exp", "mul"]
+    compiled = inner.compile()
+    with pytest.raises(GraphError, match="a compiled program asks") as caught:
+        capture(lambda a: compiled(a) * 2.0, drawn(2))
+    assert "the program itself" in str(caught.value)
+
+
+# Programs without their functions
+
+
+def test_a_program_is_pickled_without_its_function():
+    layer = nn.LinearConfig(6, 2).init(DEVICE)
+
+    def local(a, by: "Unknown" = 2.0, *, plus=1.0):  # noqa: F821 - nobody asks
+        return layer.forward(a) * by + plus
+
+    program, x = capture(local, drawn(4, 6)), drawn(3, 6)
+    wanted = np.asarray(local(x))
+    for ready in (program, program.compile()):
+        again = pickle.loads(pickle.dumps(ready))
+        np.testing.assert_array_equal(np.asarray(again(x, by=2.0)), wanted)
+        for given in ({"by": 3.0}, {"plus": 3.0}):
+            with pytest.raises(ArgumentError, match="is another value"):
+                again(x, **given)
+        with pytest.raises(ArgumentError, match="unexpected keyword argument 'other'"):
+            again(x, other=3.0)
+
+
+def test_a_program_keeps_no_examples():
+    x = drawn(400, 600)
+    assert len(pickle.dumps(capture(lambda a: a * 2.0, x))) < 10_000
+
+
 def test_what_is_another_number_in_each_run_is_refused_for_one_batch_size_too():
     numbers = iter(range(100))
     with pytest.raises(GraphError, match=r"another number in each run: 0\.0, 1\.0"):
@@ -906,7 +1050,7 @@ def test_numbers_in_the_result_follow_the_batch():
 
 
 @pytest.mark.parametrize(
-    "number", [lambda n: 1.0 / n, lambda n: f"{n} rows", lambda n: n == 4]
+    "number", [lambda n: log(n), lambda n: f"{n} rows", lambda n: n == 4]
 )
 def test_what_does_not_follow_the_batch_as_a_size_is_refused(number):
     with pytest.raises(GraphError, match="the result"):

@@ -35,6 +35,7 @@ from burnbook.nn.pool import (
 )
 from burnbook.nn.transformer import TransformerDecoderInput, TransformerEncoderInput
 from burnbook.tensor import Tensor, activation
+from tests.support.written_models import by_batch
 
 DEVICE = Numpy()
 Row = tuple[Module, tuple[Any, ...]]
@@ -402,6 +403,7 @@ def own() -> Iterator[tuple[str, Module, tuple[Any, ...]]]:
     yield "operations", Operations(), (floats(3, 4), floats(3, 4, seed=4))
     yield "shared", Shared.new(), (ints(2, 5, below=9),)
     yield "pair", Pair.new(), (floats(3, 4),)
+    yield "by_batch", by_batch(), (floats(3, 4),)
     linear, relu = nn.LinearConfig(4, 4), activation.relu
     inner = nn.Sequential(linear.init(DEVICE), nn.Relu())
     row = nn.Sequential(inner, relu, linear.init(DEVICE))

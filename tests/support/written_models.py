@@ -1,6 +1,7 @@
 """Networks for writers of programs: a guide that knows digits, and others."""
 
 import functools
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -52,6 +53,27 @@ class Reader(Module):
         return self.head.forward(states)
 
 
+class ByBatch(Module):
+    """A layer, and numbers of many kinds that follow the batch size n."""
+
+    layer: nn.Linear
+
+    def forward(self, x):
+        n, y = x.dims()[0], self.layer.forward(x)
+        y = (y - y.mean_dim(0)) * (n / 2) / sqrt(n + 1) + y * (2.5 / n)
+        y = 3.0 / n + y - y.sum_dim(0) / (n * n) + y.mask_fill(y < 0.1, n)
+        return (
+            (y - (2 * n + 1)) * (1.0 / sqrt(2 * n - 1))
+            + (n - 0.25) / 4
+            - y.clamp(-1 / n**2, n)
+        )
+
+
+def by_batch():
+    with use_stream(Stream(7)):
+        return ByBatch(nn.LinearConfig(4, 4).init(DEVICE))
+
+
 def encoder():
     config = TransformerEncoderConfig(32, 64, 4, 2, norm_first=True, dropout=0.1)
     with use_stream(Stream(5)):
@@ -74,6 +96,7 @@ MODELS = {
     "guide": (guide, lambda n: numbers(n, 28, 28)),
     "encoder": (encoder, tokens),
     "lstm": (reader, lambda n: numbers(n, 5, 6)),
+    "by_batch": (by_batch, lambda n: numbers(n, 4)),
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from burnbook.exporters.lowering import Line
 from burnbook.exporters.lowering.files import number, size
+from burnbook.exporters.lowering.sizes import float_text
 from burnbook.program.sizes import Dim
 
 X_SIGMOID = "(0.5 + 0.5 * Math.tanh(0.5 * {x}))"
@@ -120,7 +121,8 @@ def literal(value: object, kind: str) -> str:
         ('(-2)', 'true', '1')
     """
     if isinstance(value, Dim):
-        return f"({size(value)})"
+        base = size(Dim(value.scale, value.offset))
+        return float_text(value, base, number(value.factor), "Math.sqrt")
     if kind == "bool":
         return number(bool(value))
     if isinstance(value, (bool, np.bool_)):

@@ -75,6 +75,25 @@ def size_at(size: Size, n: int) -> int:
     return scale * n + offset
 
 
+def float_text(dim: Dim, base: str, factor: str, sqrt: str) -> str:
+    """A float that follows the batch, in a language as C, in brackets.
+
+    base, factor: the text of its size, and of its factor. sqrt: the root's name there.
+
+    Example:
+        >>> float_text(Dim(1, -1, True, -0.5, 3.0), "n - 1", "3.0", "sqrt")
+        '(3.0 * (1.0 / sqrt(n - 1)))'
+    """
+    text = f"({base})" if " " in base else base
+    if abs(dim.power) == 0.5:
+        text = f"{sqrt}({base})"
+    if abs(dim.power) == 2:
+        text = f"({text} * {text})"
+    if dim.power < 0:
+        text = f"(1.0 / {text})"
+    return text if dim.factor == 1 else f"({factor} * {text})"
+
+
 def largest(sizes: Iterable[Size]) -> list[Size]:
     """Those sizes of which one is the largest, whatever the batch is.
 

@@ -11,7 +11,7 @@ from burnbook.exporters.onnx.forms.registry import NoForm
 from burnbook.program import Dim, Program, Step, Value
 
 Name = str
-INT64 = np.dtype(np.int64)
+INT64, F64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
 class Writer:
@@ -65,7 +65,8 @@ class Writer:
                 self.names[value] = known
             return known
         if isinstance(value, Dim):
-            return self.cast(self.size(value), like or INT64)
+            made = self.power(value) if value.is_float else self.size(value)
+            return self.cast(made, like or INT64)
         return self.constant(np.asarray(value, like))
 
     def own_name(self, value: Value) -> Name:
@@ -224,6 +225,19 @@ class Writer:
             self._sizes[dim] = known
         return known
 
+    def power(self, dim: Dim) -> Name:
+        """A float that follows the batch, as a list of one."""
+        made = self.cast(self.size(Dim(dim.scale, dim.offset)), F64)
+        if abs(dim.power) == 0.5:
+            made = self.node("Sqrt", made)
+        if abs(dim.power) == 2:
+            made = self.node("Mul", made, made)
+        if dim.power < 0:
+            made = self.node("Reciprocal", made)
+        if dim.factor == 1:
+            return made
+        return self.node("Mul", made, self.constant(np.array([dim.factor], F64)))
+
     def sizes(self, shape: Sequence[Any]) -> Name:
         """A shape as a list of whole numbers."""
         if not any(isinstance(size, Dim) for size in shape):
@@ -236,14 +250,22 @@ class Writer:
 
     # ── what forms ask ──────────────────────────────────────────────────────
 
-    def number(self, value: float, like: Value) -> Name:
+    def number(self, value: float | Dim, like: Value) -> Name:
         """A number of the element type of a value."""
+        if isinstance(value, Dim):
+            return self.node("Squeeze", self.name(value, like.dtype))
         return self.constant(np.asarray(value, like.dtype))
 
     def at_least(self, opset: int, op: str) -> None:
         """Raises NoForm where an operator is newer than what is written."""
         if self.opset < opset:
             raise NoForm(f"{op} needs opset {opset}")
+
+    def still(self, value: float | Dim) -> float:
+        """A number of which ONNX makes an attribute, so that no run may change it."""
+        if isinstance(value, Dim):
+            raise NoForm(f"{value} follows the batch")
+        return float(value)
 
     def fixed(self, step: Step, place: int = 0, since: int = 0) -> tuple[int, ...]:
         """The sizes of an input from a dim on, which must not follow the batch."""

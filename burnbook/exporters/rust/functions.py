@@ -118,7 +118,7 @@ class Function:
     def expression(self, value: Any) -> str:
         """A tensor that may be consumed, or a number."""
         if isinstance(value, Dim):
-            return f"{self.size(value)} as f64" if value.is_float else self.size(value)
+            return self.element(value, value.is_float)
         if not isinstance(value, Value):
             return number(value)
         name = self.names.get(value)
@@ -137,6 +137,29 @@ class Function:
             sign = "+" if size.offset > 0 else "-"
             text += f" {sign} {abs(size.offset)}"
         return text
+
+    def element(self, value: Any, is_float: bool) -> str:
+        """A number as an element of a tensor: floats as f64, others as i64."""
+        if not isinstance(value, Dim):
+            return number(float(value) if is_float else int(value))
+        if is_float:
+            return self._float(value)
+        text = self.size(value)
+        return f"({text}) as i64" if " " in text else f"{text} as i64"
+
+    def _float(self, size: Dim) -> str:
+        """A float that follows the batch."""
+        self.needs_batch = True
+        text = "n as f64"
+        text += "" if size.scale == 1 else f" * {number(float(size.scale))}"
+        text += f" + {number(float(size.offset))}" if size.offset else ""
+        if abs(size.power) == 0.5:
+            text = f"({text}).sqrt()"
+        elif size.power != 1:
+            text = f"({text}).powi({int(size.power)})"
+        if size.power == -0.5:
+            text = f"1.0 / {text}"
+        return text if size.factor == 1 else f"{number(size.factor)} * ({text})"
 
     def device(self) -> str:
         """A reference to the device of the inputs."""

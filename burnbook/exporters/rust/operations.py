@@ -30,6 +30,10 @@ class Writing(Protocol):
         """An input: a tensor that may be consumed, or a number."""
         ...
 
+    def element(self, value: Any, is_float: bool) -> str:
+        """A number as an element of a tensor."""
+        ...
+
     def size(self, size: Any) -> str:
         """A size, which may follow the batch."""
         ...
@@ -114,23 +118,27 @@ def _scalar(value: Any) -> bool:
     return not isinstance(value, Value)
 
 
+def _operand(out: Writing, value: Any) -> str:
+    """What stands behind an operator: in brackets where it has operators of its own."""
+    text = out.expression(value)
+    return f"({text})" if isinstance(value, Dim) and " " in text else text
+
+
 def arithmetic(symbol: str) -> Callable[[Writing, Step], str]:
     """Sums and products: of two tensors, or a tensor and a number on either side."""
 
     def rule(out: Writing, step: Step) -> str:
         x, y = step.inputs
-        if not _scalar(x) and not _scalar(y):
-            return f"{out.expression(x)} {symbol} {out.expression(y)}"
-        if _scalar(y):
-            return f"{out.expression(x)} {symbol} {out.expression(y)}"
-        if symbol in "+*":
-            return f"{out.expression(y)} {symbol} {out.expression(x)}"
+        if not _scalar(x) or symbol in "+*":
+            first, second = (y, x) if _scalar(x) else (x, y)
+            return f"{out.expression(first)} {symbol} {_operand(out, second)}"
         if symbol == "-":
-            return f"-{out.expression(y)} + {out.expression(x)}"
+            return f"-{out.expression(y)} + {_operand(out, x)}"
         if kind_of(step.out) != "Float":
             raise Untranslatable("a number divided by a tensor of Int")
         recip = f"{out.expression(y)}.recip()"
-        return recip if float(x) == 1.0 else f"{recip} * {out.expression(x)}"
+        is_one = not isinstance(x, Dim) and float(x) == 1.0
+        return recip if is_one else f"{recip} * {_operand(out, x)}"
 
     return rule
 
@@ -171,9 +179,14 @@ def _remainder(out: Writing, step: Step) -> str:
     return f"{out.expression(x)}.remainder({out.expression(y)})"
 
 
+def _value(out: Writing, value: Any) -> str:
+    """A number as an argument that becomes an element."""
+    return out.expression(value) if isinstance(value, Dim) else number_of(out, value)
+
+
 def _mask_fill(out: Writing, step: Step) -> str:
     x, mask = step.inputs
-    value = number_of(out, attrs_of(step)["value"])
+    value = _value(out, attrs_of(step)["value"])
     made = f"{out.expression(x)}.mask_fill({stretched(out, mask, x.shape)}"
     return f"{made}, {value})"
 
@@ -187,10 +200,7 @@ def _clamp(out: Writing, step: Step) -> str:
     x = out.expression(step.inputs[0])
     low, high = attrs_of(step).get("min"), attrs_of(step).get("max")
     is_float = kind_of(step.out) == "Float"
-    low, high = (
-        None if v is None else number(float(v) if is_float else int(v))
-        for v in (low, high)
-    )
+    low, high = (None if v is None else out.element(v, is_float) for v in (low, high))
     if low is None:
         return f"{x}.clamp_max({high})"
     return f"{x}.clamp_min({low})" if high is None else f"{x}.clamp({low}, {high})"
@@ -264,14 +274,16 @@ def _pad(out: Writing, step: Step) -> str:
     if any(pair != (0, 0) for pair in widths[:-2]) or len(widths) < 2:
         raise Untranslatable("pad: Burn pads the last two dims")
     (top, bottom), (left, right) = widths[-2:]
-    value = number_of(out, attrs_of(step)["value"])
+    given, is_float = attrs_of(step)["value"], kind_of(step.out) == "Float"
     text = out.expression(x)
     if out.dialect.new:
+        value = _value(out, given)
         return f"{text}.pad(({left}, {right}, {top}, {bottom}), {value})"
-    is_float = kind_of(step.out) == "Float"
-    value = (
-        f"{number(float(attrs_of(step)['value']))}_f64" if is_float else f"{value}_i64"
-    )
+    value = out.element(given, is_float)
+    if isinstance(given, Dim):
+        value = f"({value})"
+    else:
+        value += "_f64" if is_float else "_i64"
     return f"{text}.pad(({left}, {right}, {top}, {bottom}), {value}.elem())"
 
 

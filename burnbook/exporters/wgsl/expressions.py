@@ -9,6 +9,7 @@ import numpy as np
 
 from burnbook.exporters.lowering import Line
 from burnbook.exporters.lowering.lowering import NUMBERS
+from burnbook.exporters.lowering.sizes import float_text
 from burnbook.program.sizes import Dim
 
 EXPRESSIONS = {
@@ -123,8 +124,13 @@ def literal(value: Any, kind: str) -> str:
         >>> literal(0.1, "f32"), literal(-2, "i32"), literal(float("inf"), "f32")
         ('0.1', '(-2)', 'infinity()')
     """
-    if isinstance(value, Dim):
+    if isinstance(value, Dim) and kind != "f32":
         return f"{kind}({size(value)})"
+    if isinstance(value, Dim):
+        base = "f32(batch.n)"
+        base += "" if value.scale == 1 else f" * {float(value.scale)}"
+        base += f" + {float(value.offset)}" if value.offset else ""
+        return float_text(value, base, literal(value.factor, kind), "sqrt")
     if kind == "bool":
         return "true" if value else "false"
     if kind == "i32":

@@ -14,6 +14,7 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import dtype_name, kind_of
 from burnbook.core.errors import ArgumentError, BackendError
 from burnbook.core.formulas import Formula
+from burnbook.program.call import taken
 from burnbook.program.compiler import (
     gradients as gradients,
     kernels as kernels,
@@ -26,7 +27,7 @@ from burnbook.program.compiler.passes import Lowered, Source, lower, results_of
 from burnbook.program.compiler.plan import Part, Plan
 from burnbook.program.compiler.profiling import ProgramProfile, profiled
 from burnbook.program.sizes import Dim, at
-from burnbook.program.trees import Place, lowest, taken
+from burnbook.program.trees import Place, lowest
 from burnbook.program.values import Step, Value
 from burnbook.tensor import Tensor
 

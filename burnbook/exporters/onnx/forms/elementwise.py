@@ -217,12 +217,12 @@ def mish(w: Writer, step: Step, x: Name) -> Name:
 
 @form("leaky_relu")
 def leaky_relu(w: Writer, step: Step, x: Name, *, negative_slope: float) -> Name:
-    return w.node("LeakyRelu", x, alpha=float(negative_slope))
+    return w.node("LeakyRelu", x, alpha=w.still(negative_slope))
 
 
 @form("elu")
 def elu(w: Writer, step: Step, x: Name, *, alpha: float) -> Name:
-    return w.node("Elu", x, alpha=float(alpha))
+    return w.node("Elu", x, alpha=w.still(alpha))
 
 
 @form("trunc")

@@ -178,7 +178,7 @@ def pad(
     pads = [low for low, _ in widths] + [high for _, high in widths]
     if given.dtype.kind != "b":
         return w.node("Pad", x, w.sizes(pads), w.number(value, given))
-    filled = w.constant(np.array(int(bool(value)), np.int32))
+    filled = w.constant(np.array(w.still(value) != 0, np.int32))
     wide = w.node("Pad", w.cast(x, np.int32), w.sizes(pads), filled)
     return w.cast(wide, bool)
 
