@@ -29,8 +29,9 @@ What a writer has to know:
   `step.values` are just the Values. `step.attrs` is what the op was called with, so
   `{**step.op.attrs, **step.attrs}` has its defaults as well.
 - A size, in a shape or an attribute, is an int or a `Dim`, which follows the batch size
-  n: `dim.scale * n + dim.offset`. Floats may also be a multiple or power of that:
-  `dim(n)` is the number, and `resolved(step.attrs, n)` puts it in for n.
+  n: `dim.scale * n + dim.offset`. A float, in an attribute or an input, may be a power
+  of that, times a factor. `dim(n)` is the number, which `resolved(step.attrs, n)` puts
+  in its place.
 - `step.outputs` may hold None (a gradient that nobody wants), and more than one Value
   where the op declares extras or several results. `program.uses[value]` says how often
   each is used; it is 0 for an extra that only gradients would see. An extra may be None

@@ -17,6 +17,21 @@ from burnbook.tensor import Tensor
 MISSING = object()  # no value at all, where None may be one
 
 
+class Lost:
+    """In a copy, a default that it has not; equal to nothing."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return "a default of the function"
+
+
+LOST = Lost()
+
+
 class Call:
     """The arguments of a captured function: their names, and where tensors stand.
 
@@ -42,6 +57,14 @@ class Call:
             else:
                 is_kept = _is_array(leaf) or isinstance(leaf, set)
                 self.others[path] = copy.copy(leaf) if is_kept else leaf
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but defaults that cannot be told to be the same ones in a copy."""
+        kept = {
+            name: one if _is_kept(one.default) else one.replace(default=LOST)
+            for name, one in self.parameters.items()
+        }
+        return {**vars(self), "parameters": kept}
 
     def __call__(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
         """The tensors of a call, in the order of the inputs.
@@ -203,6 +226,13 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
         found = {"x": VARIOUS}
     none = inspect.Parameter.empty
     return {name: one.replace(annotation=none) for name, one in found.items()}
+
+
+def _is_kept(default: Any) -> bool:
+    """Whether a default goes along with a copy: not models, tensors and functions."""
+    if isinstance(default, (Module, Tensor, Lost)):
+        return False
+    return isinstance(default, type) or not callable(default)
 
 
 def _signature(parameters: Mapping[str, inspect.Parameter]) -> inspect.Signature:

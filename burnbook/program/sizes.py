@@ -1,8 +1,8 @@
 """Sizes that follow the batch size: `n`, `n*49`, `n*2 + 1`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf, isclose, nan, sqrt
+from dataclasses import dataclass, replace
+from math import copysign, inf, isclose, isfinite, nan, sqrt
 from typing import Any
 
 from burnbook.core.errors import ArgumentError
@@ -43,7 +43,10 @@ class Dim:
         size = self.scale * n + self.offset
         if self.power == self.factor == 1:
             return float(size) if self.is_float else size
-        return self.factor * _to_the(size, self.power)
+        made = _to_the(size, abs(self.power))
+        if self.power > 0:
+            return self.factor * made
+        return self.factor / made if made else copysign(inf, self.factor)
 
     def batch_of(self, size: int) -> int | None:
         """The batch size that gives this number, or None where none does."""
@@ -67,15 +70,11 @@ class Dim:
 
 
 def _to_the(size: int, power: float) -> float:
-    """A number to one of `POWERS`, as IEEE arithmetic has it."""
+    """A number to the power of 0.5, 1 or 2."""
+    if power == 0.5:
+        return nan if size < 0 else sqrt(size)
     made = float(size)
-    if abs(power) == 2:
-        made = made * made
-    if abs(power) == 0.5:
-        made = nan if size < 0 else sqrt(size)
-    if power > 0:
-        return made
-    return 1 / made if made else inf
+    return made * made if power == 2 else made
 
 
 class Key(tuple[int, int]):
@@ -119,46 +118,82 @@ def fitted(sizes: tuple[int, ...], numbers: tuple[Any, ...]) -> Dim | None:
 def _fitted_floats(sizes: tuple[int, ...], numbers: tuple[float, ...]) -> Dim | None:
     """The Dim of some floats: of the first power, or of one of the others."""
     for power in POWERS:
-        is_even = power not in (1, -1)
-        sign = -1.0 if is_even and all(number < 0 for number in numbers) else 1.0
-        dim = _of_power(sizes, numbers, power, sign)
-        if dim is not None and all(
-            isclose(dim(size), number, rel_tol=1e-12)
-            for size, number in zip(sizes, numbers, strict=True)
-        ):
-            return dim
+        found = _of_power(sizes, numbers, power)
+        if found is not None:
+            return found
     return None
 
 
 def _of_power(
-    sizes: tuple[int, ...], numbers: tuple[float, ...], power: float, sign: float
+    sizes: tuple[int, ...], numbers: tuple[float, ...], power: float
 ) -> Dim | None:
-    """The Dim of a power through the first two numbers, with whole numbers in it."""
-    (n, m), (x, y) = sizes[:2], numbers[:2]
-    try:
-        first, second = (sign * x) ** (1 / power), (sign * y) ** (1 / power)
-        scale = (second - first) / (m - n)
-        offset = first - scale * n
-        if max(abs(scale), abs(offset)) > MOST:
-            return None
-        if round(scale) and _is_whole(scale) and _is_whole(offset):
-            return Dim(round(scale), round(offset), True, power, sign)
-        for times in range(1, MOST_TIMES):
-            one = scale / times
-            if abs(offset / one) <= MOST and _is_whole(offset / one):
-                factor = float(sign * one**power)
-                return Dim(times, round(offset / one), True, power, factor)
-    except (ArithmeticError, TypeError, ValueError):  # there is no such root
-        pass
+    """The Dim of a power that gives these numbers, exactly if there is one."""
+    pairs = list(zip(sizes, numbers, strict=True))
+    for scale, offset in _sums(*pairs[0], *pairs[1], power):
+        close: list[Dim] = []
+        for dim in _factors(Dim(scale, offset, True, power), pairs):
+            made = [dim(n) for n in sizes]
+            if made == list(numbers):
+                return dim
+            if all(map(_are_close, made, numbers)):
+                close.append(dim)
+        if close:
+            return close[0]
     return None
 
 
-MOST = 1e15  # whole numbers up to this are exact, and more
-MOST_TIMES = 13  # n is multiplied by less in a number that has a factor as well
+def _are_close(a: float, b: float) -> bool:
+    return isclose(a, b, rel_tol=1e-12)
+
+
+def _sums(n: int, x: float, m: int, y: float, power: float) -> list[tuple[int, int]]:
+    """The scale · n + offset in whole numbers whose power may be a multiple of both."""
+    try:
+        first, second = abs(x) ** (1 / power), abs(y) ** (1 / power)
+        if (x < 0) != (y < 0):
+            second = -second
+        scale = (second - first) / (m - n)
+        offset = first - scale * n
+        found: list[tuple[int, int]] = []
+        sign = -1 if scale < 0 and abs(power) == 0.5 else 1  # of what has a root
+        for times in (scale, *[sign * times for times in range(1, MOST_TIMES)]):
+            one = scale / times
+            sums = round(times), round(offset / one)
+            error = abs(offset / one - sums[1])
+            if (
+                _is_whole(times)
+                and error < 1e-9 * max(1.0, abs(first / one), abs(offset / one))
+                and abs(sums[1]) < MOST_OFFSET * abs(sums[0])
+            ):
+                found.append(sums)
+    except (ArithmeticError, ValueError):  # there is no such root
+        return []
+    return found
+
+
+def _factors(dim: Dim, pairs: list[tuple[int, float]]) -> list[Dim]:
+    """The same with factors that fit a number; those of few digits come first."""
+    found: dict[float, None] = {}
+    for n, number in pairs:
+        made = dim(n)
+        if made and isfinite(made) and isfinite(number):
+            exact = number / made if dim.power > 0 else number * _inverse(dim)(n)
+            found |= dict.fromkeys((float(f"{exact:.15g}"), exact))
+    return [replace(dim, factor=factor) for factor in found if factor]
+
+
+def _inverse(dim: Dim) -> Dim:
+    return replace(dim, power=-dim.power)
 
 
 def _is_whole(number: float) -> bool:
-    return abs(number - round(number)) < 1e-9 * max(1.0, abs(number))
+    """Whether a number other than zero is whole, up to rounding."""
+    error = abs(number - round(number))
+    return bool(round(number)) and error < 1e-9 * max(1.0, abs(number))
+
+
+MOST_OFFSET = 1e6  # times n: what is added to it hides it beyond
+MOST_TIMES = 65  # n is multiplied by less in a number that has a factor as well
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -20,11 +20,17 @@ from burnbook.program.values import Step, Value
 
 FIXED = "capture(…, batch=None) for one batch size; or sizes taken from x.dims()"
 ONE_WAY = "capture(…, batch=None) for one batch size; or the same ops for every size"
+FLOATS = (
+    "capture(…, batch=None) for one batch size; or a·n + b, and a float for its "
+    "square, root or inverse"
+)
 KNOWN = (
     "capture(…, batch=None) for one batch size; or a·n + b, and its inverse, root or "
     "square, each in an op of its own"
 )
 SMALL = 1024  # up to how many elements equal constants are one
+LEAST_BYTES = 4  # of whole numbers that count columns
+ELEMENTS = ("min", "max", "value")  # attributes that are elements where one is asked
 SCALARS = (int, float, np.integer, np.floating)
 
 
@@ -75,11 +81,7 @@ class Unifier:
                 what = f"the batch size decides which op runs: {self._told(names)}"
                 raise self._refuse(what, ONE_WAY)
             rows = [found[0] for found in others]
-            made_of = [out.dtype.kind for out in step.outputs if out is not None]
-            self.is_float = made_of[:1] == ["f"]
-            inputs = self.alike([row.inputs for row in rows], step.op.name)
-            self.is_float = False
-            attrs = self.alike([row.attrs for row in rows], step.op.name)
+            inputs, attrs = self._given(step, rows)
             parts = step.path.split(".")[1:]  # "Model.conv1": a field; not "Model.Relu"
             base = ".".join(part for part in parts if not part[:1].isupper())
             base = base or self._state_of(inputs)
@@ -113,6 +115,31 @@ class Unifier:
                 self.seen_at, self.path = extra.line, extra.path
                 what = f"the batch size decides which op runs: {extra.op.name}"
                 raise self._refuse(what, ONE_WAY)
+
+    def _given(self, step: Any, rows: list[Any]) -> tuple[Any, Any]:
+        """The inputs and the attributes of a step."""
+        where, kinds = step.op.name, [v.dtype.kind for v in step.outputs if v]
+        gives_floats = kinds[:1] == ["f"]
+
+        def one(parts: list[Any], is_float: bool) -> Any:
+            self.is_float = is_float
+            return self.alike(parts, where)
+
+        inputs = tuple(
+            [
+                one([row.inputs[i] for row in rows], gives_floats)
+                for i in range(len(step.inputs))
+            ]
+        )
+        attrs = {
+            name: one(
+                [row.attrs.get(name) for row in rows],
+                gives_floats and name in ELEMENTS,
+            )
+            for name in step.attrs
+        }
+        self.is_float = False
+        return inputs, attrs
 
     def alike(self, rows: list[Any], where: str) -> Any:  # noqa: C901 - a case a line
         """One value, attribute or shape for those of all recordings."""
@@ -161,8 +188,8 @@ class Unifier:
             cure = "a tensor among the examples, or Tensor.random with keys=True"
             facts = where_facts(self.seen_at, self.path)
             raise GraphError("capture", what, facts, cure)
-        what = f"{where} takes a number that is no a·n + b: {told}"
-        raise self._refuse(what, KNOWN)
+        what = f"{where} takes a number that does not follow the batch: {told}"
+        raise self._refuse(what, KNOWN if type(first) is float else FLOATS)
 
     def _told(self, rows: list[Any]) -> str:
         """What there is for which batch size."""
@@ -230,8 +257,10 @@ class Unifier:
                 value = Value(base, "constant", first.dtype, shape)
                 self.small[content] = self._hold(value, first)
             return self.small[content]
+        self.is_float = False  # what follows are sizes
         shape = self.alike([tuple(array.shape) for array in plain], where)
         dims = [i for i, size in enumerate(shape) if type(size) is Dim]
+        plain = [array for array in plain if array.size]
         start = list(plain)
         for dim in dims:
             start = [np.take(array, [0], dim) for array in start]
@@ -244,10 +273,11 @@ class Unifier:
             begin = {int(array[0]) for array in plain}
             if len(steps) == 1 and len(begin) == 1:
                 return self._counted(begin.pop(), steps.pop(), shape, first.dtype)
+        counts = self.recordings[0].backend.int_dtype  # type: ignore[union-attr]
         if len(shape) == 2 and dims and first.dtype.kind in "bf":
             found = by_diagonal(plain)
-            if found is not None:
-                return self._compared(*found, shape, first.dtype)
+            if found is not None and counts.itemsize >= LEAST_BYTES:
+                return self._compared(*found, shape, first.dtype, counts)
         raise self._refuse(f"{where} takes a tensor that Python made for the batch")
 
     def _hold(self, value: Value, array: Any) -> Value:
@@ -274,13 +304,17 @@ class Unifier:
         self.counted[key] = made
         return made
 
-    def _compared(self, op: Any, offset: int, shape: Any, dtype: Any) -> Value:
-        """Where column and row + offset compare so, as true and false or 1 and 0."""
+    def _compared(
+        self, op: Any, offset: int, shape: Any, dtype: Any, counts: Any
+    ) -> Value:
+        """Where column and row + offset compare so, as true and false or 1 and 0.
+
+        counts: the elements that both are counted in.
+        """
         ends: list[Value] = []
         for begin, at in ((0, (1, shape[1])), (offset, (shape[0], 1))):
             size = at[0] if at[1] == 1 else at[1]
-            whole = self.recordings[0].backend.int_dtype  # type: ignore[union-attr]
-            count = self._counted(begin, 1, (size,), whole)
+            count = self._counted(begin, 1, (size,), counts)
             ends.append(self._step("at", ops.reshape, (count,), {"shape": at}, at))
         mask = self._step("mask", op, tuple(ends), {}, shape, np.dtype(bool))
         if dtype.kind == "b":
@@ -318,7 +352,8 @@ class Unifier:
 def by_diagonal(arrays: Sequence[np.ndarray]) -> tuple[Any, int] | None:
     """The comparison of column and row + offset that gives some masks of 0 and 1.
 
-    It is the op, and the offset.
+    It is the op, and the offset. An edge counts only where diagonals beyond it are
+    known: two on both sides, or one on both sides of a single one.
 
     Example:
         >>> by_diagonal([np.eye(n, k=1) for n in (2, 3, 5)])[1]
@@ -326,25 +361,23 @@ def by_diagonal(arrays: Sequence[np.ndarray]) -> tuple[Any, int] | None:
     """
     known: dict[int, Any] = {}
     for array in arrays:
+        if not array.size:
+            continue
         for at in range(1 - array.shape[0], array.shape[1]):
             line = array.diagonal(at)
             if known.setdefault(at, line[0]) not in (0, 1) or (line != known[at]).any():
                 return None
     places = sorted(known)
     ones = [at for at in places if known[at]]
-    for op, where in (
-        (ops.equal, ones),
-        (ops.not_equal, [at for at in places if not known[at]]),
-    ):
-        if len(where) == 1:
+    zeros = [at for at in places if not known[at]]
+    for op, where in (ops.equal, ones), (ops.not_equal, zeros):
+        if len(where) == 1 and where[0] not in (places[0], places[-1]):
             return op, where[0]
-    if not ones:
+    if min(len(ones), len(zeros)) < 2:
         return None
-    if ones[-1] == places[-1] and ones == [at for at in places if at >= ones[0]]:
+    if zeros[-1] < ones[0]:
         return ops.greater_equal, ones[0]
-    if ones[0] == places[0] and ones == [at for at in places if at <= ones[-1]]:
-        return ops.lower_equal, ones[-1]
-    return None
+    return (ops.lower_equal, ones[-1]) if ones[-1] < zeros[0] else None
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -786,12 +786,65 @@ FOLLOWING = {
     "root": lambda x: x / sqrt(x.dims()[0]) + -1.5 / sqrt(x.dims()[0] + 2),
     "times": lambda x: x * (x.dims()[0] / 3) - (x.dims()[0] - 0.25),
     "square": lambda x: x / (x.dims()[0] * x.dims()[0]) - 1 / x.dims()[0] ** 2,
-    "clamp": lambda x: x.clamp(-1 / x.dims()[0], 1.0),
+    "clamp": lambda x: x.clamp(-1 / x.dims()[0], x.dims()[0] * x.dims()[0]),
     "tri": lambda x: rows_by(x).tril(0) + rows_by(x).triu(2) - rows_by(x).tril(-3),
     "wide": lambda x: x.mask_fill(Tensor.triu_mask([x.dims()[0], 6], -1), 0.5),
     "diag": lambda x: rows_by(x) - Tensor.diag_mask([x.dims()[0]] * 2, -1).float(),
     "eye": contrastive,
 }
+
+
+@pytest.mark.parametrize("offset", [-4, 4])
+def test_a_mask_whose_edge_is_hardly_seen_is_refused(offset):
+    def half(x):
+        return rows_by(x).tril(offset) if offset < 0 else rows_by(x).triu(offset)
+
+    with pytest.raises(GraphError, match="a tensor that Python made"):
+        capture(half, drawn(2, 6))
+    program, x = capture(half, drawn(6, 6)), drawn(20, 6)
+    np.testing.assert_allclose(*map(np.asarray, (program(x), half(x))), 1e-5)
+
+
+def test_a_mask_that_its_device_cannot_count_is_refused():
+    narrow = Numpy(int="i8")
+
+    def run(x):
+        return x.mask_fill(Tensor.triu_mask([x.dims()[0], 3], 0, narrow), 0.5)
+
+    with pytest.raises(GraphError, match="a tensor that Python made"):
+        capture(run, drawn(4, 3, device=narrow))
+
+
+def test_sizes_of_constants_are_no_powers():
+    with pytest.raises(GraphError, match="does not follow the batch"):
+        capture(lambda x: x * Tensor.ones([x.dims()[0] ** 2]).sum(), drawn(4))
+
+
+def test_constants_may_be_empty_for_one_row():
+    def run(x):
+        counts = Tensor.triu_mask([x.dims()[0] - 1, 3], 0).float()
+        return x + counts.sum().unsqueeze_dim(0)
+
+    program = capture(run, drawn(5, 3))
+    for n in (1, 2, 9):
+        x = drawn(n, 3)
+        np.testing.assert_array_equal(*map(np.asarray, (program(x), run(x))))
+
+
+def test_floats_of_f64_are_exact():
+    device = Numpy(float="f64")
+
+    def run(x):
+        return (x * (x.dims()[0] * 0.1)).floor()
+
+    def tens(n):
+        return Tensor.from_numpy(np.full((n, 1), 10.0), device)
+
+    program = capture(run, tens(4))
+    for n in range(1, 60):
+        np.testing.assert_array_equal(
+            *map(np.asarray, (program(tens(n)), run(tens(n))))
+        )
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
@@ -868,6 +921,24 @@ def test_a_program_is_pickled_without_its_function():
                 again(x, **given)
         with pytest.raises(ArgumentError, match="unexpected keyword argument 'other'"):
             again(x, other=3.0)
+
+
+def test_defaults_that_no_copy_can_have_are_left_behind():
+    weights = drawn(300, 300)
+
+    def run(x, act=lambda v: v.exp(), weight=weights, by=2.0):
+        return act(x) * by + weight.sum_dims([0, 1])
+
+    program, x = capture(run, drawn(4, 3)), drawn(2, 3)
+    data = pickle.dumps(program)
+    assert len(data) < 400_000  # the weight once, among the constants
+    again = pickle.loads(pickle.dumps(pickle.loads(data)))
+    for given in ({}, {"by": 2.0}):
+        found = again(x, **given)
+        np.testing.assert_array_equal(*map(np.asarray, (found, run(x))))
+    for given in ({"by": 3.0}, {"act": print}):
+        with pytest.raises(ArgumentError, match="is another value"):
+            again(x, **given)
 
 
 def test_a_program_keeps_no_examples():

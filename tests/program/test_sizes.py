@@ -49,6 +49,26 @@ def test_what_is_found_gives_the_numbers_it_was_found_from(numbers):
 
 
 @cases(
+    "number",
+    lambda n: n * 0.1,
+    lambda n: 2.5 / n,
+    lambda n: -1.5 / math.sqrt(n + 2),
+    lambda n: 2 / n**2,
+    lambda n: 2.5 / (n + 1000),
+    lambda n: 1 / math.sqrt(150528 * n - 1),
+    lambda n: 3 / (14 * n + 1),
+    lambda n: 0.5 * math.sqrt(12 - n),
+    lambda n: (n - 0.25) / 4,
+)
+@pytest.mark.parametrize("sizes", [(4, 5, 7, 1), (8, 9, 11)])
+def test_the_factor_is_the_one_that_was_written(number, sizes):
+    found = fitted(sizes, tuple(map(number, sizes)))
+    assert found is not None
+    for n in range(1, 12):
+        assert found(n) == number(n)
+
+
+@cases(
     "numbers",
     [math.log(n) for n in SIZES],
     [n / (n + 1) for n in SIZES],
@@ -87,7 +107,7 @@ def test_a_number_is_written_as_a_formula(dim, text):
 
 @given(
     st.sampled_from(["equal", "not_equal", "greater_equal", "lower_equal"]),
-    st.integers(-3, 3),
+    st.integers(-2, 2),
     st.sampled_from([bool, np.float32]),
     st.integers(0, 3),
 )
@@ -113,6 +133,9 @@ def test_masks_by_the_diagonal_are_found_again(name, offset, dtype, wide):
     lambda n: np.eye(n) + np.eye(n, k=2),
     lambda n: np.eye(n, k=n - 4),
     lambda n: np.zeros((n, n)),
+    lambda n: np.triu(np.ones((n, n)), 6),  # a half plane, or a diagonal?
+    lambda n: np.tril(np.ones((n, n)), -6),
+    lambda n: np.tril(np.ones((n, n)), 5),
     lambda n: np.add.outer(np.arange(n), np.arange(n)) % 2,
 )
 def test_other_arrays_are_no_masks_by_the_diagonal(made):

@@ -82,7 +82,7 @@ def float_text(dim: Dim, base: str, factor: str, sqrt: str) -> str:
 
     Example:
         >>> float_text(Dim(1, -1, True, -0.5, 3.0), "n - 1", "3.0", "sqrt")
-        '(3.0 * (1.0 / sqrt(n - 1)))'
+        '(3.0 / sqrt(n - 1))'
     """
     text = f"({base})" if " " in base else base
     if abs(dim.power) == 0.5:
@@ -90,7 +90,7 @@ def float_text(dim: Dim, base: str, factor: str, sqrt: str) -> str:
     if abs(dim.power) == 2:
         text = f"({text} * {text})"
     if dim.power < 0:
-        text = f"(1.0 / {text})"
+        return f"({factor} / {text})"
     return text if dim.factor == 1 else f"({factor} * {text})"
 
 

@@ -232,11 +232,10 @@ class Writer:
             made = self.node("Sqrt", made)
         if abs(dim.power) == 2:
             made = self.node("Mul", made, made)
-        if dim.power < 0:
-            made = self.node("Reciprocal", made)
-        if dim.factor == 1:
+        if dim.power > 0 and dim.factor == 1:
             return made
-        return self.node("Mul", made, self.constant(np.array([dim.factor], F64)))
+        factor = self.constant(np.array([dim.factor], F64))
+        return self.node("Mul" if dim.power > 0 else "Div", factor, made)
 
     def sizes(self, shape: Sequence[Any]) -> Name:
         """A shape as a list of whole numbers."""

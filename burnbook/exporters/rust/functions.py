@@ -142,24 +142,21 @@ class Function:
         """A number as an element of a tensor: floats as f64, others as i64."""
         if not isinstance(value, Dim):
             return number(float(value) if is_float else int(value))
-        if is_float:
-            return self._float(value)
-        text = self.size(value)
-        return f"({text}) as i64" if " " in text else f"{text} as i64"
-
-    def _float(self, size: Dim) -> str:
-        """A float that follows the batch."""
         self.needs_batch = True
-        text = "n as f64"
-        text += "" if size.scale == 1 else f" * {number(float(size.scale))}"
-        text += f" + {number(float(size.offset))}" if size.offset else ""
-        if abs(size.power) == 0.5:
+        kind, change = ("f64", float) if is_float else ("i64", int)
+        text = f"n as {kind}"
+        text += "" if value.scale == 1 else f" * {number(change(value.scale))}"
+        if value.offset:
+            sign = "+" if value.offset > 0 else "-"
+            text += f" {sign} {number(change(abs(value.offset)))}"
+        if abs(value.power) == 0.5:
             text = f"({text}).sqrt()"
-        elif size.power != 1:
-            text = f"({text}).powi({int(size.power)})"
-        if size.power == -0.5:
-            text = f"1.0 / {text}"
-        return text if size.factor == 1 else f"{number(size.factor)} * ({text})"
+        elif abs(value.power) == 2:
+            text = f"({text}).powi(2)"
+        if value.power < 0:
+            inner = f"({text})" if value.power == -1 else text
+            return f"{number(float(value.factor))} / {inner}"
+        return text if value.factor == 1 else f"{number(value.factor)} * ({text})"
 
     def device(self) -> str:
         """A reference to the device of the inputs."""

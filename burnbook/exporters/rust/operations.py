@@ -78,7 +78,7 @@ def attrs_of(step: Step) -> dict[str, Any]:
 def number_of(out: Writing, value: Any) -> str:
     """An attribute: a number, a size, or several."""
     if isinstance(value, Dim):
-        return out.size(value)
+        return out.element(value, True) if value.is_float else out.size(value)
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(number_of(out, part) for part in value)}]"
     if isinstance(value, np.generic):
@@ -357,7 +357,8 @@ def _attention(out: Writing, step: Step) -> str:
     if list(key.shape[:-2]) != list(query.shape[:-2]):
         raise Untranslatable("attention whose keys have other leading sizes")
     turned = f"{out.expression(key)}.swap_dims({rank - 2}, {rank - 1})"
-    scale = number(float(attrs["scale"]))
+    scale = out.element(attrs["scale"], True)
+    scale = f"({scale})" if " " in scale else scale
     text = f"{out.expression(query)}.matmul({turned}) * {scale}"
     if mask is not None:
         if kind_of(mask) == "Bool":

@@ -15,6 +15,7 @@ from burnbook.exporters.javascript import to_javascript, unsupported
 from burnbook.module import Module, Quantizer
 from burnbook.program import capture
 from burnbook.tensor import Tensor, linalg
+from burnbook.tensor.attention import AttentionModuleOptions as Options, attention
 from burnbook.tensor.quantization import MinMaxCalibration, QuantizationScheme
 from tests.support.node_models import NODE, needs_node, predicted
 from tests.support.written_models import MODELS, digits, guide, numbers, taught
@@ -284,3 +285,15 @@ def test_a_page_may_bring_the_weights_itself(tmp_path):
     wanted = np.asarray(net.forward(x)).ravel()
     np.testing.assert_allclose(list(found["data"].values()), wanted, 1e-5)
     assert found["shape"] == [1, 2]
+
+
+@needs_node
+def test_attention_by_a_scale_that_follows_the_batch(tmp_path):
+    def run(x):
+        return attention(x, x, x, options=Options(scale=1 / x.dims()[0]))
+
+    made = to_javascript(run, tmp_path / "net.mjs", numbers(4, 2, 5, 6))
+    for n in (1, 3):
+        x = numbers(n, 2, 5, 6)
+        (found,) = predicted(made, x).values()
+        np.testing.assert_allclose(found, np.asarray(run(x)), 1e-5, 1e-6)

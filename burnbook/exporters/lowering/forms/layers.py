@@ -15,7 +15,7 @@ from burnbook.exporters.lowering.sizes import fixed, product, times
 from burnbook.ops.interpolate import tables
 from burnbook.ops.pool.pool import adaptive_tables, average_tables
 from burnbook.ops.resample import Taps
-from burnbook.program import Shape, Size, Step, Value
+from burnbook.program import Dim, Shape, Size, Step, Value
 
 Ints = tuple[int, ...]
 AXES = ("depth", "height", "width")
@@ -115,11 +115,11 @@ def attention(
     scores = w.new(f"{step.out.name}_scores", shape)
     strides = [times(s, d), times(d, t)]
     _matmul(w, scores, [w.whole(query), turned], strides, ahead, (s, d), t)
-    lines = [Line("mul", (straight(scores, shape), float(scale)), "f32", "f32")]
+    lines = [Line("mul", (straight(scores, shape), _number(scale)), "f32", "f32")]
     if softcap is not None:
-        lines.append(Line("div", (Made(0), float(softcap)), "f32", "f32"))
+        lines.append(Line("div", (Made(0), _number(softcap)), "f32", "f32"))
         lines.append(Line("tanh", (Made(1),), "f32", "f32"))
-        lines.append(Line("mul", (Made(2), float(softcap)), "f32", "f32"))
+        lines.append(Line("mul", (Made(2), _number(softcap)), "f32", "f32"))
     if mask is not None and mask.dtype.kind == "b":
         made = (w.view(mask), hidden, Made(len(lines) - 1))
         lines.append(Line("where", made, "f32", "f32"))
@@ -557,3 +557,8 @@ def rnn(w: Lowering, step: Step, *, reverse: bool) -> None:
     }
     sizes = _recurrent(step, size, reverse)
     w.call("rnn", w.result(step.out), sizes=sizes, **reads)
+
+
+def _number(value: Any) -> Any:
+    """A float, which may follow the batch."""
+    return value if isinstance(value, Dim) else float(value)
