@@ -118,8 +118,8 @@ class Unifier:
 
     def _given(self, step: Any, rows: list[Any]) -> tuple[Any, Any]:
         """The inputs and the attributes of a step."""
-        where, kinds = step.op.name, [v.dtype.kind for v in step.outputs if v]
-        gives_floats = kinds[:1] == ["f"]
+        kinds = [v.dtype.kind for v in step.outputs if v is not None]
+        where, gives_floats = step.op.name, kinds[:1] == ["f"]
 
         def one(parts: list[Any], is_float: bool) -> Any:
             self.is_float = is_float
