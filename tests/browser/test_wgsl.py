@@ -71,7 +71,7 @@ def test_a_page_predicts_as_the_network_does_here(write, name, page):
     kind = "Float32Array" if array.dtype.kind == "f" else "Int32Array"
     asked = [f"./{file}", made.inputs[0], kind, array.ravel().tolist()]
     found = page.evaluate(SCRIPT, [*asked, array[0].size])
-    wanted = np.asarray(model.forward(x))
-    for (data, shape), rows in zip(found, (wanted, wanted[:1]), strict=True):
-        assert tuple(shape) == rows.shape
-        np.testing.assert_allclose(np.reshape(data, shape), rows, 1e-5, 1e-5)
+    for (data, shape), given in zip(found, (x, x[:1]), strict=True):
+        wanted = np.asarray(model.forward(given))
+        assert tuple(shape) == wanted.shape
+        np.testing.assert_allclose(np.reshape(data, shape), wanted, 1e-5, 1e-5)
