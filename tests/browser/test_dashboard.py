@@ -81,6 +81,31 @@ PICTURE = ".jp-RenderedSVG :is(svg, img)"  # in the page, or as an image
 CANVAS = ".bb-stage canvas"
 PIXELS = f"document.querySelector('{CANVAS}').toDataURL()"
 LABEL = f"document.querySelector('{CANVAS}').getAttribute('aria-label')"
+HEAR = """
+  globalThis.heard = [];
+  const live = document.querySelector('.bb-live');
+  new MutationObserver(() => heard.push([performance.now(), live.textContent]))
+    .observe(live, { childList: true });
+"""
+
+
+def news_after_answer(page):
+    """The last answer to a key, and what was told after it; or nothing yet."""
+    heard = page.evaluate("globalThis.heard")
+    answers = [i for i, (_, text) in enumerate(heard) if "mean" in text]
+    return heard[answers[-1] :][:2] if answers and heard[answers[-1] + 1 :] else None
+
+
+def walk_to_the_second_epoch(page):
+    """Walk with the keys; a screen reader has time to read where that leads."""
+    page.locator(CANVAS).nth(1).focus()
+    page.evaluate(HEAR)
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    wait_until(lambda: news_after_answer(page))
+    (when, answer), (later, _) = news_after_answer(page)
+    assert "epoch 2: valid mean" in answer
+    assert later - when >= 2900  # milliseconds
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +116,15 @@ def workbench(server):
 
 def text_of(book, selector):
     return book.page.locator(selector).first.inner_text()
+
+
+def wait_for_text(book, selector, text):
+    """Wait until the first of what is selected has this text."""
+
+    def there():
+        return text_of(book, selector)
+
+    wait_until(lambda: text in there(), seen=there)
 
 
 def wait_for_epoch(book, epoch):
@@ -139,21 +173,18 @@ def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_bo
     before = page.evaluate(PIXELS)
     wait_until(lambda: page.evaluate(PIXELS) != before)  # it moves
     assert "items/s" in text_of(book, ".bb-detail")
-    wait_until(lambda: "left" in text_of(book, ".bb-detail"))  # after a second
+    wait_for_text(book, ".bb-detail", "left")  # after a second
 
     page.locator(CANVAS).first.hover(position={"x": 200, "y": 100})
     page.wait_for_selector(".bb-tip:not([hidden])")
     assert "train mean" in text_of(book, ".bb-tip:not([hidden])")
     book.picture("dashboard_live_light")
-    page.locator(CANVAS).nth(1).focus()
-    page.keyboard.press("Home")
-    page.keyboard.press("ArrowRight")
-    wait_until(lambda: "epoch 2: valid mean" in text_of(book, ".bb-live"))
+    walk_to_the_second_epoch(page)
     book.theme("Dark")
     book.picture("dashboard_live_dark")
 
     button(book, "Pause").click()
-    wait_until(lambda: "paused" in text_of(book, ".bb-headline"))
+    wait_for_text(book, ".bb-headline", "paused")
     time.sleep(0.4)
     held = text_of(book, ".bb-detail"), page.evaluate(PIXELS)
     time.sleep(1)

@@ -18,6 +18,7 @@ from tests.browser.test_dashboard import (
     run_until_curves,
     text_of,
     wait_for_epoch,
+    wait_for_text,
     wait_until,
 )
 
@@ -115,7 +116,7 @@ def test_every_control_of_a_live_dashboard(open_book):
     wait_for_epoch(book, 3)
     bring_up(book, 1)
     for fact in ("learning rate 0.001", "memory ", " left", "items/s"):
-        wait_until(lambda fact=fact: fact in text_of(book, ".bb-detail"))
+        wait_for_text(book, ".bb-detail", fact)
     click_buttons(book)
     book.picture("dashboard_everything_light")
     set_the_look(book)
@@ -149,7 +150,7 @@ def click_buttons(book):
     layers = page.locator(".bb-norms tbody th").all_inner_texts()
     assert layers == ["conv1", "conv2", "linear1", "linear2"]
     button(book, "Save checkpoint").click()
-    wait_until(lambda: "checkpoint " in text_of(book, ".bb-detail"))
+    wait_for_text(book, ".bb-detail", "checkpoint ")
     button(book, "Export HTML").focus()
     with page.expect_download() as found:
         page.keyboard.press("Enter")
@@ -157,7 +158,7 @@ def click_buttons(book):
     exported = Path(found.value.path()).read_text(encoding="utf-8")
     for part in ("<title>Training now</title>", "<svg", "valid Loss", "Norms when"):
         assert part in exported
-    wait_until(lambda: "goes to your downloads" in text_of(book, ".bb-live"))
+    wait_for_text(book, ".bb-live", "goes to your downloads")
 
 
 def set_the_look(book):

@@ -19,6 +19,7 @@ from tests.browser.test_dashboard import (
     text_of,
     wait_for_epoch,
     wait_for_headline,
+    wait_for_text,
     wait_until,
 )
 
@@ -324,7 +325,7 @@ def every_look(book):
     page.get_by_text("log scale").click()
     page.locator(".bb-slider").focus()
     page.keyboard.press("End")
-    wait_until(lambda: "about 100 steps" in text_of(book, ".bb-amount"))
+    wait_for_text(book, ".bb-amount", "about 100 steps")
     page.keyboard.press("Home")
     canvas.first.focus()
     page.keyboard.press("+")
@@ -339,7 +340,7 @@ def test_what_one_zooms_into_has_every_batch_however_long_the_run_is(open_book):
     book = start(open_book, "fine", quick + WAYS["start"], "1 + 1", epochs=60)
     page = book.page  # 20 steps an epoch: a bucket is four steps by now
     page.evaluate(SET_ZOOM, [2, 4])
-    wait_until(lambda: "Epochs 2 to 4" in text_of(book, ".bb-zoomed"))
+    wait_for_text(book, ".bb-zoomed", "Epochs 2 to 4")
     wait_until(lambda: page.evaluate(ROWS_IN_SIGHT) >= 40)
     assert page.evaluate(ROWS_IN_SIGHT) == 41  # 2.0 itself, and 40 after it
     button(book, "Stop").click()
@@ -386,5 +387,5 @@ def test_values_that_are_no_numbers_are_said_above_the_curve(open_book):
         "board.render_train(TrainingProgress(Progress(1, 2), 5, 6, 1))"
     )
     book = run_until_curves(open_book, "gaps", cell)
-    wait_until(lambda: "not a number in epochs 3 to 4" in text_of(book, ".bb-title"))
+    wait_for_text(book, ".bb-title", "not a number in epochs 3 to 4")
     assert book.faults == []

@@ -16,6 +16,7 @@ from tests.browser.test_dashboard import (
     button,
     kernel_6_hears_later,
     text_of,
+    wait_for_text,
     wait_until,
 )
 
@@ -129,7 +130,7 @@ def held_at(book, session, epoch):
         lambda: int(headline.search(text_of(book, ".bb-headline"))[1]) >= epoch, 550
     )
     button(book, "Pause").click()
-    wait_until(lambda: "paused" in text_of(book, ".bb-headline"))
+    wait_for_text(book, ".bb-headline", "paused")
     heap = heap_of(book.page, session)
     button(book, "Resume").click()
     return heap

@@ -168,7 +168,7 @@ function draw(model, el, entry) {
     if (move) zoomTo(from + move, to + move, panel.whole);
     if (key === "0") change("zoom", []);
     const zoom = model.get("zoom").map(figure);
-    view.live.textContent = zoom.length ? `epochs ${zoom[0]} to ${zoom[1]}` : "all epochs";
+    answer(view, zoom.length ? `epochs ${zoom[0]} to ${zoom[1]}` : "all epochs");
   }
 
   function redraw() {
@@ -283,10 +283,14 @@ function makePanel(view, about, { zoomTo, step, redraw }) {
   const on = (name, act) =>
     canvas.addEventListener(name, act, { signal: events.signal, passive: false });
   const hide = () => {
+    if (view.walks) return;
     view.cursor = null;
     redraw();
   };
   on("pointermove", (event) => {
+    // A page that moves under a pointer at rest tells of it as of a move.
+    if (view.walks && !event.movementX && !event.movementY) return;
+    view.walks = false;
     const x = across(panel, event.offsetX);
     view.cursor = x >= panel.span[0] && x <= panel.span[1] ? x : null;
     if (panel.drag) {
@@ -318,7 +322,11 @@ function makePanel(view, about, { zoomTo, step, redraw }) {
     step(panel, event.deltaY < 0 ? "+" : "-");
   });
   on("pointerleave", hide);
-  on("blur", hide);
+  on("blur", () => {
+    view.walks = false;
+    endAnswer(view);
+    hide();
+  });
   on("keydown", (event) => onKey(panel, event));
   panel.stop = () => events.abort();
   return panel;
@@ -354,6 +362,7 @@ function onKey(panel, event) {
   event.preventDefault();
   event.stopPropagation(); // the notebook moves between cells with the same keys
   panel.view.cursor = to();
+  panel.view.walks = panel.view.cursor !== null;
   panel.redraw();
-  if (panel.view.cursor !== null) panel.view.live.textContent = readOut(panel).join(", ");
+  if (panel.view.walks) answer(panel.view, readOut(panel).join(", "));
 }

@@ -8,6 +8,7 @@ const DASH = { train: [], valid: [7, 4] };
 const RUN_DASH = [[2, 3], [10, 3, 2, 3], [5, 2], [12, 4], [2, 2, 6, 2], [1, 4]];
 const ENDED = ["finished", "closed"]; // states of a run
 const MARKS = ["up", "diamond", "plus", "down", "cross", "bar"]; // one for each other run
+const ANSWER_STAYS = 3000; // milliseconds before news may take the place of an answer
 
 function build(el) {
   const root = make("div", "bb-view bb-chart", el);
@@ -51,6 +52,8 @@ function build(el) {
   return {
     root, hush, name, lost, controls, notice, status, headline, bar, fill, detail, legend,
     splits, aside, runs, zoomed, range, whole, panels, norms, report, live, cursor: null,
+    walks: false, // by keys: the pointer only rests there
+    news: "", answered: 0,
   };
 }
 
@@ -77,9 +80,26 @@ function writeStatus(view, status) {
   view.fill.style.width = `${percent}%`;
   view.bar.setAttribute("aria-valuenow", percent);
   view.bar.setAttribute("aria-valuetext", status.headline || "");
-  if (status.said && status.said !== view.live.textContent) {
-    view.live.textContent = status.said;
-  }
+  view.news = status.said || "";
+  writeNews(view);
+}
+
+// An answer to a key: what happens by itself is told after it was heard.
+function answer(view, text) {
+  clearTimeout(view.answered);
+  view.live.textContent = text;
+  view.answered = setTimeout(() => endAnswer(view), ANSWER_STAYS);
+}
+
+function endAnswer(view) {
+  clearTimeout(view.answered);
+  view.answered = 0;
+  writeNews(view);
+}
+
+function writeNews(view) {
+  if (view.answered || !view.news || view.news === view.live.textContent) return;
+  view.live.textContent = view.news;
 }
 
 // The splits are buttons too: pressed while their curves are seen.
