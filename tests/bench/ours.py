@@ -304,6 +304,28 @@ def captured_inference(compiled, batch):
     return functools.partial(capture(model, x).compile(), x)
 
 
+def elementwise(captured):
+    """Five cheap ops on a million elements; as a compiled program or not."""
+    device = Numpy(compiled=True)
+    values = np.random.default_rng(0).standard_normal((1000, 1000), np.float32)
+    x = Tensor.from_numpy(values, device)
+
+    def chain(x):
+        return ((x * 2.0 + 1.0) * x - 3.0).abs()
+
+    chain = capture(chain, x).compile() if captured else chain
+    return functools.partial(chain, x)
+
+
+def wide_convolution(captured):
+    """64 images of 28 × 28 with 64 channels, 3 × 3; as a compiled program or not."""
+    device = Numpy(compiled=True)
+    values = np.random.default_rng(0).standard_normal((64, 64, 28, 28), np.float32)
+    x = Tensor.from_numpy(values, device)
+    layer = Conv2dConfig([64, 64], [3, 3]).init(device)
+    return functools.partial(capture(layer, x).compile() if captured else layer, x)
+
+
 def w5_forward(captured):
     """999 small ops in a row, without gradients; as a compiled program or not."""
     device = Numpy()

@@ -170,6 +170,13 @@ def table_captured(rounds: int) -> Iterator[tuple]:
     results = yield from show(contenders, rounds)
     if found := results.get("W5 forward, captured"):
         yield "W5 captured, µs an op", found.milliseconds / 0.999, "forward"
+    for name in ("elementwise", "wide_convolution"):
+        ours, what = f"tests.bench.ours:{name}", name.replace("_", " ")
+        contenders = [
+            Contender(f"{what}, step by step", ours, (False,)),
+            Contender(f"{what}, captured", ours, (True,)),
+        ]
+        yield from show(contenders, rounds)
 
 
 SIZES = [1 << k for k in (4, 10, 12, 14, 16, 18, 20)]

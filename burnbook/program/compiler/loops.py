@@ -8,7 +8,7 @@ Each op is what its own kernel makes of it (compiled/activation.py), and sums, p
 and quotients are rounded one by one, as NumPy does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -112,13 +112,23 @@ _functions: dict[str, Any] = {}
 
 
 class Loop:
-    """Steps that one loop computes: `length` of them, and `end` is the last one."""
+    """Steps that one loop computes: `length` of them, and `end` is the last one.
+
+    places: of values whose place in memory is known, what stands for that place. A
+    result that stands where an input stood has its name, so that the compiler knows.
+    """
 
     def __init__(
-        self, steps: Sequence[Step], outs: Sequence[Value], end: int, whole: set[Value]
+        self,
+        steps: Sequence[Step],
+        outs: Sequence[Value],
+        end: int,
+        whole: set[Value],
+        places: Mapping[Value, Any] | None = None,
     ):
         self.outs, self.end, self.whole = list(outs), end, whole
         self.length = len(steps)
+        self._places = places or {}
         self.reads: list[Value] = []
         self.numbers: list[Any] = []
         self._names: dict[Value, str] = {}
@@ -132,13 +142,21 @@ class Loop:
                     name = f"t{len(lines)}"
                     lines.append(f"{name} = {text.format(**named)}")
                     self._names[value] = name
-        for i, value in enumerate(self.outs):
-            lines.append(f"o{i}[i] = {self._names[value]}")
         arrays = [f"a{i}" for i in range(len(self.reads))]
+        read = [self._places.get(value, value) for value in self.reads]
+        #: Results with a place of their own, which the loop is given.
+        self.passed = [v for v in self.outs if self._places.get(v, v) not in read]
         numbers = [f"n{i}" for i in range(len(self.numbers))]
-        outs_ = [f"o{i}" for i in range(len(self.outs))]
+        outs_ = [f"o{i}" for i in range(len(self.passed))]
+        targets: list[str] = []
+        for value in self.outs:
+            if value in self.passed:
+                targets.append(outs_[self.passed.index(value)])
+            else:
+                targets.append(arrays[read.index(self._places[value])])
+            lines.append(f"{targets[-1]}[i] = {self._names[value]}")
         head = f"chain({', '.join([*arrays, *numbers, *outs_])})"
-        body = [f"for i in range({outs_[0]}.size):", *[f"    {one}" for one in lines]]
+        body = [f"for i in range({targets[0]}.size):", *[f"    {one}" for one in lines]]
         text = "\n".join([f"def {head}:", *[f"    {one}" for one in body], ""])
         types = ["f4[::1]"] * len(arrays) + ["f4"] * len(numbers)
         types += ["f4[::1]"] * len(outs_)

@@ -3,11 +3,13 @@
 What is decided here, once: which steps are views of what is there already, which write
 over what they read, which go over a batch together (a region), where everything stands
 in memory, and by what each step is computed. A run then copies the inputs in, calls one
-function after the other, and copies the outputs out.
+function after the other, and copies the outputs out; large ones stay where they are
+(binding.py). Elementwise steps in a row become one loop in time (rows.py).
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
@@ -18,12 +20,17 @@ from numpy.typing import NDArray
 
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import SMALLEST, empty
-from burnbook.backend.compiled.runtime.thread_pool import cores, threads
 from burnbook.backend.numpy import no_errors, reset_errstate, set_errstate
+from burnbook.program.compiler.binding import (
+    LARGE,
+    Arrays,
+    Binding,
+    DirectArrays,
+    Region,
+)
 from burnbook.program.compiler.bound import (
     BINDERS,
     IN_PLACE,
-    QUICK,
     Bound,
     Call,
     Given,
@@ -32,6 +39,7 @@ from burnbook.program.compiler.bound import (
 from burnbook.program.compiler.fusion import FusedOp, attrs_of
 from burnbook.program.compiler.memory import Lifetime, block, peak, placed
 from burnbook.program.compiler.passes import folded
+from burnbook.program.compiler.rows import WORTH, Rows
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 
@@ -42,9 +50,6 @@ VIEWS = {
     *("reshape.backward", "swap_dims.backward", "permute.backward", "flip.backward"),
     "add.backward",  # where nothing was stretched
 }
-NEAR = 1 << 19  # bytes that a stretch of a region may touch: a second cache
-WORTH = 60_000  # nanoseconds of work that are worth waking another thread
-Arrays = dict[Value, Any]
 
 
 @dataclass(frozen=True)
@@ -62,20 +67,6 @@ class Part:
     keys: tuple[Value, ...] = ()
     held: Mapping[Value, Any] = field(default_factory=dict[Value, Any])
     updates: tuple[tuple[Value, Value], ...] = ()
-
-
-@dataclass
-class Region:
-    """Steps that may go over their arrays together, in so many stretches.
-
-    in_turns: whether they do, as there is enough to compute or to hold.
-    """
-
-    numbers: list[int]
-    count: int = 1
-    in_turns: bool = False
-    written: set[Value] = field(default_factory=set[Value])
-    read_whole: set[Value] = field(default_factory=set[Value])
 
 
 class Plan:
@@ -101,7 +92,7 @@ class Plan:
             trial = self._trial_arrays()
         self._merge_in_place(trial)
         bounds = {
-            i: self._bound(step, trial)
+            i: self.bound(step, trial)
             for i, step in enumerate(what.steps)
             if i not in self.views
         }
@@ -109,10 +100,11 @@ class Plan:
         starts, self.bytes = self._place(trial)
         memory = block(self.bytes)
         self.arrays = self._placed_arrays(memory, starts, trial)
-        self.bounds = {i: self._bound(what.steps[i], self.arrays) for i in bounds}
-        self.calls: list[Callable[[], Any]] = []
-        self.steps_of: list[list[int]] = []  # of each of these calls
-        self._join_calls()
+        self.bounds = {i: self.bound(what.steps[i], self.arrays) for i in bounds}
+        self.rows = Rows(self)
+        self._spent = 0.0  # seconds in rows, until these are loops
+        own = Binding(self, self.arrays, self.bounds)
+        self.calls, self.steps_of = own.calls, own.steps_of
         self.updates: list[Callable[[], Any]] = []  # once the outputs are copied
         for old, new in what.updates:
             if self.roots.get(new) is not old:
@@ -122,6 +114,8 @@ class Plan:
         outs = [self.arrays[value] for value in what.outputs]
         self._outs = [(copy_of(a.nbytes), a) for a in outs]
         self.eager_bytes = self._eager_bytes()
+        direct = DirectArrays(self)
+        self._direct = direct if direct else None
 
     def run(
         self,
@@ -130,16 +124,56 @@ class Plan:
         numbers: Mapping[str, float] | None = None,
     ) -> list[Any]:
         """The outputs for these arrays, each in memory of its own."""
-        self._take(inputs, keys, numbers)
+        if self.rows.cost:
+            self._count()
+        direct, found, made = self._direct, None, ()
+        if direct is not None:
+            made = direct.new_outputs()
+            found = direct.binding(self, inputs, made)
+        self._take(inputs, keys, numbers, found)
         before = set_errstate(no_errors)
         try:
-            for call in self.calls:
+            for call in self.calls if found is None else found.calls:
                 call()
         finally:
             reset_errstate(before)
-        outs = [copy(out) for copy, out in self._outs]
+        if direct is None:
+            outs = [copy(out) for copy, out in self._outs]
+        else:
+            outs = self._given_out(direct, made, found is None)
         for update in self.updates:
             update()
+        return outs
+
+    def _count(self) -> None:
+        """Compile rows as soon as they have run so long that it pays."""
+        self._spent += self.rows.cost
+        if self._spent < WORTH and not getattr(self.backend, "compiled", None):
+            return
+        self.rows.cost = 0.0
+        with suppress(Exception):  # what cannot be compiled here runs as it did
+            self.rows.compile(self)
+            own = Binding(self, self.arrays, self.bounds)
+            self.calls, self.steps_of = own.calls, own.steps_of
+            if self._direct is not None:
+                self._direct.forget()
+
+    def _given_out(
+        self, direct: DirectArrays, made: Sequence[Any], is_copied: bool
+    ) -> list[Any]:
+        """The outputs, of which large ones are to be in memory that was made for them;
+        is_copied: they are not there yet."""
+        large = dict(zip(direct.outs, made, strict=True))
+        outs: list[Any] = []
+        for value, (copy, out) in zip(self.what.outputs, self._outs, strict=True):
+            array = large.get(value)
+            if array is None:
+                outs.append(copy(out))
+                continue
+            array = array.reshape(out.shape)
+            if is_copied:
+                array[...] = out
+            outs.append(array)
         return outs
 
     def _split(self, arrays: Arrays) -> list[Step]:
@@ -151,7 +185,7 @@ class Plan:
         for step in self.what.steps:
             chain = step.op.steps if isinstance(step.op, FusedOp) else ()
             is_ours = chain and step.op.name in BINDERS
-            is_idle = is_ours and self._bound(step, arrays).how == "op"
+            is_idle = is_ours and self.bound(step, arrays).how == "op"
             found += chain if is_idle else (step,)
         return found
 
@@ -181,10 +215,16 @@ class Plan:
         inputs: Sequence[Any],
         keys: Iterable[Any],
         numbers: Mapping[str, float] | None,
+        found: Binding | None = None,
     ) -> None:
-        """Put what a run brings along where its calls look for it."""
-        for place, array in zip(self._ins, inputs, strict=True):
-            place[...] = array
+        """Put what a run brings along where its calls look for it; found: the binding
+        for which large inputs stay where they are."""
+        if found is None or self._direct is None:
+            for place, array in zip(self._ins, inputs, strict=True):
+                place[...] = array
+        else:
+            for i in self._direct.copied:
+                self._ins[i][...] = inputs[i]
         if self.what.keys:
             self.given.keys.update(zip(self.what.keys, keys, strict=True))
         if numbers is not None:
@@ -228,7 +268,7 @@ class Plan:
         pairs = zip(step.outputs, results, strict=True)
         return {value: array for value, array in pairs if value is not None}
 
-    def _last_uses(self) -> dict[Value, int]:
+    def last_uses(self) -> dict[Value, int]:
         """The step that uses each place last; outputs are used after all of them."""
         last: dict[Value, int] = {}
         for i, step in enumerate(self.what.steps):
@@ -242,7 +282,7 @@ class Plan:
 
     def _merge_in_place(self, arrays: Arrays) -> None:
         """Let steps write over what they read, where nobody reads it afterwards."""
-        last = self._last_uses()
+        last = self.last_uses()
         self._update_in_place(arrays, last)
         for i, step in enumerate(self.what.steps):
             if i in self.views or not self._may_be_in_place(step):
@@ -252,7 +292,7 @@ class Plan:
                 if type(value) is not Value or value not in self.roots:
                     continue
                 root = self.roots[value]
-                if root in self.what.held:
+                if root in self.what.held or self._is_large(root):
                     continue
                 array, target = arrays[value], arrays[out]
                 alike = array.shape == target.shape and array.dtype == target.dtype
@@ -268,6 +308,13 @@ class Plan:
                         self._move(out, root, arrays)
                         last[root] = last.pop(out, i)
                         break
+
+    def _is_large(self, root: Value) -> bool:
+        """Whether a place is that of an input which may stay where a caller has it."""
+        is_input = any(root is value for value in self.what.inputs)
+        return (
+            is_input and root.dtype.itemsize * math.prod(root.shape_at(self.n)) >= LARGE
+        )
 
     def _update_in_place(self, arrays: Arrays, last: dict[Value, int]) -> None:
         """Let steps that give what takes the place of an input write it there."""
@@ -313,7 +360,8 @@ class Plan:
             self.given,
         )
 
-    def _bound(self, step: Step, arrays: Arrays) -> Bound:
+    def bound(self, step: Step, arrays: Arrays) -> Bound:
+        """A step on these arrays."""
         return bind(self._call(step, arrays))
 
     def _regions(self, bounds: dict[int, Bound], arrays: Arrays) -> list[Region]:
@@ -404,75 +452,19 @@ class Plan:
                     arrays[value] = root.reshape(trial[value].shape)
         return arrays
 
-    def _join_calls(self) -> None:
-        """The calls of all regions; steps that can be taken together are one."""
-        waiting: list[int] = []
-
-        def join() -> None:
-            bounds = [self.bounds[i] for i in waiting]
-            if len(bounds) > 1 and bounds[0].together is not None:
-                self.calls.append(bounds[0].together(bounds))
-                self.steps_of.append(list(waiting))
-            else:
-                self.calls.extend(bound.run for bound in bounds)
-                self.steps_of.extend([i] for i in waiting)
-            waiting.clear()
-
-        for region in self.regions:
-            numbers = region.numbers
-            together = self.bounds[numbers[0]].together
-            if together is None or len(numbers) > 1:
-                join()
-                made = self._calls_of(region)
-                self.calls += made
-                whole = len(made) == 1
-                self.steps_of += [numbers] if whole else [[i] for i in numbers]
+    def arrays_with(self, moved: Arrays) -> Arrays:
+        """The arrays of a run for which some places lie elsewhere."""
+        arrays: Arrays = {**self.arrays, **moved}
+        for i, step in enumerate(self.what.steps):
+            outs = [v for v in step.outputs if self.roots.get(v) in moved]  # type: ignore[arg-type] - no result has no place
+            if outs and i in self.views:
+                arrays.update(self._views(step, arrays))
                 continue
-            if waiting and self.bounds[waiting[0]].together is not together:
-                join()
-            waiting += numbers
-        join()
-
-    def _calls_of(self, region: Region) -> list[Callable[[], Any]]:
-        """A region as functions to call one after the other."""
-        bounds = [self.bounds[i] for i in region.numbers]
-        cost = sum(bound.cost for bound in bounds)
-        size = self._touched(region)
-        tile = self._tile(region)
-        is_shared = cost >= WORTH and cores() > 1
-        if len(bounds) > 1:
-            calls = len(bounds) * -(-region.count // tile)
-            is_shared = is_shared and cost >= QUICK * calls
-        if region.count < 2 or not (is_shared or (size > NEAR and len(bounds) > 1)):
-            return [bound.run for bound in bounds]
-        region.in_turns = len(bounds) > 1
-        work = partial(_in_turns, _steps_of(bounds, region.count), tile)
-        call = partial(work, 0, region.count)
-        if is_shared:
-            most = tile if region.in_turns else None
-            call = partial(threads.run, work, (), region.count, most=most)
-        before = [bound.before for bound in bounds if bound.before is not None]
-        after = [bound.after for bound in bounds if bound.after is not None]
-        return [
-            partial(_in_a_row, (*before, call, *after)) if before or after else call
-        ]
-
-    def _touched(self, region: Region) -> int:
-        """The most bytes that two steps of a region touch."""
-        sizes = [
-            sum(
-                self.arrays[v].nbytes
-                for v in (*self.what.steps[i].values, *self.what.steps[i].outputs)
-                if v in self.roots
-            )
-            for i in region.numbers
-        ]
-        return max(sizes)
-
-    def _tile(self, region: Region) -> int:
-        """How many stretches to take at once, so that what they give stays near."""
-        each = -(-self._touched(region) // region.count)
-        return max(1, NEAR // max(each, 1))
+            for value in outs:
+                if value is not None and value not in moved:
+                    place = moved[self.roots[value]]
+                    arrays[value] = place.reshape(self.arrays[value].shape)
+        return arrays
 
     def _eager_bytes(self) -> int:
         """What a run without a plan holds at its peak."""
@@ -499,11 +491,6 @@ class Plan:
         return peak(lives)
 
 
-def _in_a_row(calls: Sequence[Callable[[], Any]]) -> None:
-    for call in calls:
-        call()
-
-
 def copy_of(size: int) -> Callable[[NDArray[Any]], NDArray[Any]]:
     """How an array of so many bytes is copied: a large one to memory that is there."""
     return np.ndarray.copy if size < SMALLEST else _copied
@@ -526,23 +513,3 @@ def _in_stretches(array: NDArray[Any], root: NDArray[Any]) -> bool:
     pairs = zip(array.shape[1:], array.strides[1:], strict=True)
     reach = sum((size - 1) * stride for size, stride in pairs) + array.itemsize
     return min(array.strides) >= 0 and reach <= array.strides[0]
-
-
-def _steps_of(
-    bounds: list[Bound], count: int
-) -> list[tuple[Callable[[int, int], Any], int]]:
-    """The functions of a region, and how many of its units make a stretch for each."""
-    return [(b.part, b.units // count) for b in bounds if b.part is not None]
-
-
-def _in_turns(
-    parts: list[tuple[Callable[[int, int], Any], int]],
-    tile: int,
-    start: int,
-    stop: int,
-) -> None:
-    """All steps of a region for some stretches, a few stretches at a time."""
-    for first in range(start, stop, tile):
-        last = min(first + tile, stop)
-        for part, each in parts:
-            part(first * each, last * each)
