@@ -94,6 +94,30 @@ def test_a_row_is_one_call():
     assert plan.steps_of == [[0, 1, 2, 3, 4]]
 
 
+def test_long_rows_are_several_loops():
+    def by_numbers(x):
+        for k in range(20):
+            x = x * (1.0 + k / 100) + 0.1
+        return x
+
+    def by_arrays(x):
+        y = x
+        for _ in range(50):
+            y = (x * y - x).abs()
+        return y
+
+    x = drawn(30, 50)
+    for function, most in ((by_numbers, 23), (by_arrays, 32)):
+        compiled = capture(function, x).compile()
+        for _ in range(2):
+            found, wanted = compiled(x), function(x)
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+        (kept,) = compiled._plans.values()
+        lengths = [len(row) for row in kept[0].rows.found]
+        assert max(lengths) == most
+        assert sum(lengths) == len(kept[0].what.steps)
+
+
 def test_rows_are_compiled_once_it_pays(monkeypatch):
     monkeypatch.setattr(plans, "WORTH", 0.01)
     x = Tensor.from_numpy(np.asarray(drawn(100, 100)), Numpy())

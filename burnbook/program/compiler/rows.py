@@ -22,6 +22,7 @@ from burnbook.program.values import Step, Value
 if TYPE_CHECKING:
     from burnbook.program.compiler.plan import Plan
 
+LONGEST = 32  # steps of a row: compiling takes longer the more there are
 WORTH = 0.5  # seconds in rows after which they are compiled: what that takes
 Arrays = dict[Value, Any]
 
@@ -84,11 +85,21 @@ def _goes_on(plan: "Plan", row: Sequence[int], i: int) -> bool:
     would look for it.
     """
     steps, roots = plan.what.steps, plan.roots
-    if not _are_alike(plan, row[-1], i):
+    if len(row) >= LONGEST or not _are_alike(plan, row[-1], i):
+        return False
+    if _taken([steps[k] for k in (*row, i)]) > MOST:
         return False
     made = {v for k in row for v in steps[k].outputs if v is not None}
     written = {roots[v] for v in made}
     return all(v in made or roots.get(v) not in written for v in steps[i].values)
+
+
+def _taken(steps: Sequence[Step]) -> int:
+    """How many arrays and numbers steps in a row take."""
+    made = {v for step in steps for v in step.outputs}
+    arrays = {v for step in steps for v in step.values} - made
+    numbers = sum(type(v) is not Value for step in steps for v in step.inputs)
+    return len(arrays) + numbers + sum(len(step.attrs) for step in steps)
 
 
 def _are_alike(plan: "Plan", i: int, j: int) -> bool:
@@ -119,7 +130,7 @@ def _is_plain(plan: "Plan", i: int) -> bool:
 
 
 def _is_apart(plan: "Plan", row: Sequence[int]) -> bool:
-    """Whether arrays of a row are the same memory, or apart; and not too many."""
+    """Whether arrays of a row are the same memory, or apart."""
     steps = [plan.what.steps[i] for i in row]
     values = {v for s in steps for v in (*s.values, *s.outputs) if v is not None}
     written = {v for s in steps for v in s.outputs if v is not None}
@@ -129,8 +140,7 @@ def _is_apart(plan: "Plan", row: Sequence[int]) -> bool:
             same = a.ctypes.data == b.ctypes.data and a.size == b.size
             if not same and np.may_share_memory(a, b):
                 return False
-    numbers = sum(len(s.inputs) + len(s.attrs) for s in steps)
-    return len(values - written) + numbers <= MOST
+    return True
 
 
 def _loop_of(plan: "Plan", row: Sequence[int]) -> Loop:
