@@ -33,9 +33,9 @@ from burnbook.optim import AdamConfig, GradientsParams, SgdConfig
 from burnbook.program import capture, capture_training
 from burnbook.program.compiler import (
     RULES,
+    binding,
     chains,
     fusion,
-    plan as program_plan,
     streams as plans,
 )
 from burnbook.tensor import Int, Tensor
@@ -460,7 +460,7 @@ def test_threads_share_chains_of_long_calls_alone(
         run(kernel, args, total, *rest, **named)
 
     monkeypatch.setattr(chains.threads, "run", watched)
-    monkeypatch.setattr(program_plan, "cores", lambda: 2)
+    monkeypatch.setattr(binding, "cores", lambda: 2)
     device = Numpy(compiled=False) if is_captured else fresh(Numpy(compiled=False))
     x = Tensor.from_numpy(np.full((1024, 1024), 0.5, np.float32), device)
     if is_captured:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,14 @@ from numpy.typing import NDArray
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.thread_pool import cores, threads
 from burnbook.program.compiler.bound import QUICK, Bound
+from burnbook.program.compiler.rows import Arrays, Planned, Rows
 from burnbook.program.values import Step, Value
-
-if TYPE_CHECKING:
-    from burnbook.program.compiler.plan import Plan
 
 NEAR = 1 << 19  # bytes that a stretch of a region may touch: a second cache
 WORTH = 60_000  # nanoseconds of work that are worth waking another thread
 LARGE = 1 << 17  # bytes of an input or output whose copy costs more than a look for it
 MOST_BOUND = 8  # bindings that are kept
 MOST_MADE = 64  # bindings that are made in all, as each takes as long as some copies
-Arrays = dict[Value, Any]
 Addresses = tuple[int, ...]
 
 
@@ -48,13 +45,27 @@ class Region:
     read_whole: set[Value] = field(default_factory=set[Value])
 
 
+class Bindable(Planned, Protocol):
+    """What of a plan is asked here."""
+
+    rows: Rows
+
+    def bound(self, step: Step, arrays: Arrays) -> Bound:
+        """A step on these arrays."""
+        ...
+
+    def arrays_with(self, moved: Arrays) -> Arrays:
+        """The arrays of a run for which some places lie elsewhere."""
+        ...
+
+
 class Binding:
     """The steps of a plan on certain arrays.
 
     calls: functions to call one after the other. steps_of: the steps of each.
     """
 
-    def __init__(self, plan: "Plan", arrays: Arrays, bounds: dict[int, Bound]):
+    def __init__(self, plan: Bindable, arrays: Arrays, bounds: dict[int, Bound]):
         self.arrays = arrays
         self.bounds, self._rows = plan.rows.joined(arrays, bounds)
         self._steps, self._roots = plan.what.steps, plan.roots
@@ -142,7 +153,7 @@ class DirectArrays:
     that never comes again costs nothing.
     """
 
-    def __init__(self, plan: "Plan"):
+    def __init__(self, plan: Bindable):
         inputs = plan.what.inputs
         news = [new for _, new in plan.what.updates]
         given_out = {plan.roots.get(v) for v in (*plan.what.outputs, *news)}
@@ -168,7 +179,7 @@ class DirectArrays:
         return bool(self._roots)
 
     @staticmethod
-    def _large_outputs(plan: "Plan") -> dict[Value, Value]:
+    def _large_outputs(plan: Bindable) -> dict[Value, Value]:
         """Outputs by the place where they are made, which is all theirs."""
         roots = [plan.roots.get(value) for value in plan.what.outputs]
         others = {*plan.what.inputs, *plan.what.held}
@@ -192,7 +203,7 @@ class DirectArrays:
         return [empty(*form) for form in self._forms[len(self._ins) :]]
 
     def binding(
-        self, plan: "Plan", inputs: Sequence[Any], outs: Sequence[NDArray[Any]]
+        self, plan: Bindable, inputs: Sequence[Any], outs: Sequence[NDArray[Any]]
     ) -> Binding | None:
         """The steps on these arrays; None where they are to be copied."""
         arrays = [*(inputs[i] for i in self._ins), *outs]
@@ -214,7 +225,7 @@ class DirectArrays:
             self._bindings.popitem(last=False)
         return found
 
-    def _bound_to(self, plan: "Plan", addresses: Addresses) -> Binding:
+    def _bound_to(self, plan: Bindable, addresses: Addresses) -> Binding:
         places = zip(self._roots, addresses, self._forms, strict=True)
         moved = {root: _lying_at(address, *form) for root, address, form in places}
         arrays = plan.arrays_with(moved)
@@ -233,7 +244,7 @@ def _fits(array: Any, form: tuple[tuple[int, ...], np.dtype[Any]]) -> bool:
     return array.flags.c_contiguous and array.flags.aligned
 
 
-def _touches(step: Step, plan: "Plan", moved: Arrays) -> bool:
+def _touches(step: Step, plan: Bindable, moved: Arrays) -> bool:
     values = (*step.values, *(v for v in step.outputs if v is not None))
     return any(plan.roots.get(value) in moved for value in values)
 

@@ -23,7 +23,6 @@ from burnbook.backend.compiled.runtime.buffers import SMALLEST, empty
 from burnbook.backend.numpy import no_errors, reset_errstate, set_errstate
 from burnbook.program.compiler.binding import (
     LARGE,
-    Arrays,
     Binding,
     DirectArrays,
     Region,
@@ -39,7 +38,7 @@ from burnbook.program.compiler.bound import (
 from burnbook.program.compiler.fusion import FusedOp, attrs_of
 from burnbook.program.compiler.memory import Lifetime, block, peak, placed
 from burnbook.program.compiler.passes import folded
-from burnbook.program.compiler.rows import WORTH, Rows
+from burnbook.program.compiler.rows import WORTH, Arrays, Rows
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 

@@ -9,35 +9,49 @@ that it pays.
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from burnbook.backend.base import Backend
 from burnbook.core.formulas import Formula
 from burnbook.program.compiler.bound import Bound, leaves_of
 from burnbook.program.compiler.loops import MOST, Loop, can_compile, expressions
 from burnbook.program.sizes import Dim, at
 from burnbook.program.values import Step, Value
 
-if TYPE_CHECKING:
-    from burnbook.program.compiler.plan import Plan
-
 LONGEST = 32  # steps of a row: compiling takes longer the more there are
 WORTH = 0.5  # seconds in rows after which they are compiled: what that takes
 Arrays = dict[Value, Any]
 
 
+class Planned(Protocol):
+    """What of a plan is asked here; plan.py tells what it is."""
+
+    what: Any
+    n: int | None
+    backend: Backend
+    roots: dict[Value, Value]
+    arrays: Arrays
+    bounds: dict[int, Bound]
+    regions: list[Any]
+
+    def last_uses(self) -> dict[Value, int]:
+        """The step that uses each place last."""
+        ...
+
+
 class Rows:
     """The rows of a plan: numbers of steps. cost: seconds that they take in a run."""
 
-    def __init__(self, plan: "Plan"):
+    def __init__(self, plan: Planned):
         self.found = _rows_of(plan) if can_compile(plan.backend) else []
         self.cost = sum(
             len(row) * (0.3e-6 + _size(plan, row[0]) * 0.1e-9) for row in self.found
         )
         self._loops: dict[int, Loop] = {}
 
-    def compile(self, plan: "Plan") -> None:
+    def compile(self, plan: Planned) -> None:
         """Make a loop of each row."""
         for row in self.found:
             self._loops[row[0]] = _loop_of(plan, row)
@@ -58,11 +72,11 @@ class Rows:
         return dict(sorted(kept.items())), rows
 
 
-def _size(plan: "Plan", i: int) -> int:
+def _size(plan: Planned, i: int) -> int:
     return math.prod(plan.what.steps[i].out.shape_at(plan.n))
 
 
-def _rows_of(plan: "Plan") -> list[list[int]]:
+def _rows_of(plan: Planned) -> list[list[int]]:
     """Steps in a row, of one region, that one loop can compute."""
     found: list[list[int]] = []
     for region in plan.regions:
@@ -78,7 +92,7 @@ def _rows_of(plan: "Plan") -> list[list[int]]:
     return [row for row in found if len(row) > 1 and _is_apart(plan, row)]
 
 
-def _goes_on(plan: "Plan", row: Sequence[int], i: int) -> bool:
+def _goes_on(plan: Planned, row: Sequence[int], i: int) -> bool:
     """Whether a step may be in one loop with those before it.
 
     What it reads of them is a number of the loop, and not yet in memory, where a view
@@ -102,12 +116,12 @@ def _taken(steps: Sequence[Step]) -> int:
     return len(arrays) + numbers + sum(len(step.attrs) for step in steps)
 
 
-def _are_alike(plan: "Plan", i: int, j: int) -> bool:
+def _are_alike(plan: Planned, i: int, j: int) -> bool:
     steps = plan.what.steps
     return steps[i].out.shape_at(plan.n) == steps[j].out.shape_at(plan.n)
 
 
-def _is_plain(plan: "Plan", i: int) -> bool:
+def _is_plain(plan: Planned, i: int) -> bool:
     """Whether a step is one expression of elements, of arrays as long as its result."""
     step, bound = plan.what.steps[i], plan.bounds[i]
     outs = [v for v in step.outputs if v is not None]
@@ -129,7 +143,7 @@ def _is_plain(plan: "Plan", i: int) -> bool:
     )
 
 
-def _is_apart(plan: "Plan", row: Sequence[int]) -> bool:
+def _is_apart(plan: Planned, row: Sequence[int]) -> bool:
     """Whether arrays of a row are the same memory, or apart."""
     steps = [plan.what.steps[i] for i in row]
     values = {v for s in steps for v in (*s.values, *s.outputs) if v is not None}
@@ -143,7 +157,7 @@ def _is_apart(plan: "Plan", row: Sequence[int]) -> bool:
     return True
 
 
-def _loop_of(plan: "Plan", row: Sequence[int]) -> Loop:
+def _loop_of(plan: Planned, row: Sequence[int]) -> Loop:
     def put(value: Any) -> Any:
         return at(value, plan.n) if type(value) is Dim else value
 
