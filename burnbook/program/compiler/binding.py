@@ -156,11 +156,13 @@ class DirectArrays:
     def __init__(self, plan: Bindable):
         inputs = plan.what.inputs
         news = [new for _, new in plan.what.updates]
-        given_out = {plan.roots.get(v) for v in (*plan.what.outputs, *news)}
+        taken = {plan.roots.get(v) for v in (*plan.what.outputs, *news)}
+        for i in plan.bounds:  # what is written over has to be a copy
+            taken |= {plan.roots.get(v) for v in plan.what.steps[i].outputs}
         places = [
             i
             for i, value in enumerate(inputs)
-            if value not in given_out and plan.arrays[value].nbytes >= LARGE
+            if value not in taken and plan.arrays[value].nbytes >= LARGE
         ]
         self.copied = [i for i in range(len(inputs)) if i not in places]
         self._ins = places

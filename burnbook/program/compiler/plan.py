@@ -22,7 +22,6 @@ from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import SMALLEST, empty
 from burnbook.backend.numpy import no_errors, reset_errstate, set_errstate
 from burnbook.program.compiler.binding import (
-    LARGE,
     Binding,
     DirectArrays,
     Region,
@@ -291,7 +290,7 @@ class Plan:
                 if type(value) is not Value or value not in self.roots:
                     continue
                 root = self.roots[value]
-                if root in self.what.held or self._is_large(root):
+                if root in self.what.held:
                     continue
                 array, target = arrays[value], arrays[out]
                 alike = array.shape == target.shape and array.dtype == target.dtype
@@ -307,13 +306,6 @@ class Plan:
                         self._move(out, root, arrays)
                         last[root] = last.pop(out, i)
                         break
-
-    def _is_large(self, root: Value) -> bool:
-        """Whether a place is that of an input which may stay where a caller has it."""
-        is_input = any(root is value for value in self.what.inputs)
-        return (
-            is_input and root.dtype.itemsize * math.prod(root.shape_at(self.n)) >= LARGE
-        )
 
     def _update_in_place(self, arrays: Arrays, last: dict[Value, int]) -> None:
         """Let steps that give what takes the place of an input write it there."""
