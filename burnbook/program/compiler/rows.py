@@ -52,9 +52,8 @@ class Rows:
         self._loops: dict[int, Loop] = {}
 
     def compile(self, plan: Planned) -> None:
-        """Make a loop of each row."""
-        for row in self.found:
-            self._loops[row[0]] = _loop_of(plan, row)
+        """Make a loop of each row; of none, where one cannot be made."""
+        self._loops = {row[0]: _loop_of(plan, row) for row in self.found}
 
     def joined(
         self, arrays: Arrays, bounds: dict[int, Bound]
@@ -64,11 +63,10 @@ class Rows:
         kept, rows = dict(bounds), dict[int, list[int]]()
         for row in self.found:
             loop = self._loops.get(row[0])
-            made = None if loop is None else _bound(loop, row, arrays, bounds)
-            if made is not None:
+            if loop is not None:
                 for i in row:
                     del kept[i]
-                kept[row[0]], rows[row[0]] = made, row
+                kept[row[0]], rows[row[0]] = _bound(loop, row, arrays, bounds), row
         return dict(sorted(kept.items())), rows
 
 
@@ -183,12 +181,10 @@ def _loop_of(plan: Planned, row: Sequence[int]) -> Loop:
 
 def _bound(
     loop: Loop, row: Sequence[int], arrays: Arrays, bounds: dict[int, Bound]
-) -> Bound | None:
+) -> Bound:
     """A row on these arrays."""
     flat = [(arrays[v].reshape(-1), v in loop.whole) for v in loop.reads]
     outs = [arrays[v].reshape(-1) for v in loop.passed]
-    if not loop.outs:
-        return None
     kernel, size = loop.kernel, arrays[loop.outs[0]].size
     numbers = [float(number) for number in loop.numbers]
 
