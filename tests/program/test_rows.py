@@ -94,6 +94,13 @@ def test_a_row_is_one_call():
     assert plan.steps_of == [[0, 1, 2, 3, 4]]
 
 
+def test_explain_tells_of_a_row():
+    x = drawn(3, 5)
+    _, first, *rest, _ = capture(with_steps_between, x).compile().explain(3).split("\n")
+    assert first == "  1  mul [3, 5]  in place, in time one loop with the next 3"
+    assert sum("in time one loop" in line for line in rest) == 1
+
+
 def test_long_rows_are_several_loops():
     def by_numbers(x):
         for k in range(20):

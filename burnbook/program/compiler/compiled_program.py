@@ -382,6 +382,7 @@ def listing(name: str, plan: Plan | GraphPlan) -> str:
     rows: list[str] = []
     steps = plan.what.steps
     region_of = {i: r for r in plan.regions for i in r.numbers}
+    loops = {row[0]: len(row) for row in plan.rows.found}
     for i, step in enumerate(steps):
         shape = ", ".join(str(size) for size in step.out.shape_at(plan.n))
         what = (
@@ -392,6 +393,8 @@ def listing(name: str, plan: Plan | GraphPlan) -> str:
         region = region_of.get(i)
         if region is not None and region.in_turns and i == region.numbers[0]:
             row += f", in turns with the next {len(region.numbers) - 1}"
+        if i in loops:
+            row += f", in time one loop with the next {loops[i] - 1}"
         rows.append(row)
     calls = len(plan.calls) + len(plan.updates)
     head = f"{name} for n = {plan.n}: {len(steps)} step{'s' * (len(steps) != 1)}"
