@@ -1,6 +1,7 @@
 """Work of kernels that threads take part by part, without Python's lock."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -117,7 +118,7 @@ def meet(seen, index):
     """Wait for somebody at another part, who is there at the same time."""
     add(seen, 0, 1)
     looks = 0
-    while look(seen, 0) < 2 and looks < 20_000_000:
+    while look(seen, 0) < 2 and looks < 2_000_000:
         looks += 1
         pause()
     if look(seen, 0) >= 2:
@@ -133,12 +134,15 @@ def meet_in_two(board, seen):
 @pytest.mark.parametrize("call", ["wake", "attend"])
 def test_two_threads_are_at_work_on_a_job_at_once(size, call):
     pool = pool_of(size)
-    for _ in range(20):  # a call may come to nothing, where a thread is just leaving
+    # A call may come to nothing: a thread is just leaving, or threads take the processor
+    # of who called them, before there is a job. After a pause that is less likely.
+    for _ in range(100):
         seen = np.zeros(2, np.int64)
         pool.wake() if call == "wake" else pool.attend(is_long=True)
         meet_in_two(pool.board, seen)
         if seen[1] == 2:
             return
+        time.sleep(0.02)
     raise AssertionError("nobody came")
 
 
