@@ -134,8 +134,8 @@ def meet_in_two(board, seen):
 @pytest.mark.parametrize("call", ["wake", "attend"])
 def test_two_threads_are_at_work_on_a_job_at_once(size, call):
     pool = pool_of(size)
-    # A call may come to nothing: a thread is just leaving, or threads take the processor
-    # of who called them, before there is a job. After a pause that is less likely.
+    # A call may come to nothing: a thread is just leaving, or threads take the
+    # processor of who called them, before there is a job. A pause makes it less likely.
     for _ in range(100):
         seen = np.zeros(2, np.int64)
         pool.wake() if call == "wake" else pool.attend(is_long=True)
