@@ -34,10 +34,11 @@ class Contender:
 
 @dataclass
 class Result:
-    """What came out for one contender."""
+    """What came out for one contender; spread: of its quickest and slowest round."""
 
     name: str
     milliseconds: float
+    spread: tuple[float, float]
     ratio: float
     first_ms: float
     peak_mb: float
@@ -106,6 +107,7 @@ def compare(
             Result(
                 process.name,
                 statistics.median(process.slices) * 1e3,
+                (min(process.slices) * 1e3, max(process.slices) * 1e3),
                 statistics.median(ratios),
                 process.facts["first"] * 1e3,
                 process.facts["peak"] / 1024,

@@ -270,7 +270,9 @@ def show(contenders: list[Contender], rounds: int):
     theirs = [r for r in results if r.name not in BUDGETS]
     best = min(theirs, key=lambda r: r.ratio) if theirs else None
     for result in results:
-        note = f"{result.milliseconds:.3f} ms, first {result.first_ms:.0f} ms"
+        least, most = result.spread
+        note = f"{result.milliseconds:.3f} ms ({least:.3f} to {most:.3f})"
+        note += f", first {result.first_ms:.0f} ms"
         if best and result.name in BUDGETS:
             note += f", {result.ratio / best.ratio:.2f} of {best.name}"
         yield result.name, result.ratio, note
