@@ -9,9 +9,16 @@ import numpy as np
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, printable
 from burnbook.ops.quantize import CODE_TYPES
-from burnbook.program import Program, Step, Value, capture
+from burnbook.program import (
+    CompiledProgram,
+    CompiledTraining,
+    Program,
+    Step,
+    Training,
+    Value,
+    capture,
+)
 from burnbook.program.capture import Batch
-from burnbook.program.compiler import CompiledProgram
 from burnbook.program.trees import ARGUMENTS, Place
 
 Form = Callable[..., Any]
@@ -34,12 +41,18 @@ class Forms(dict[str, Form]):
         return keep
 
 
-def refuse_compiled(where: str, model: object) -> None:
-    """Raise for a compiled program, whose kernels are of this machine."""
+def refuse_others(where: str, model: object) -> None:
+    """Raise for a training, and for a compiled program, which is for this machine."""
     if isinstance(model, CompiledProgram):
         what = "a compiled program came, which is for this machine"
         cure = f"{where}(program, …), with the program that compile() was called on"
-        raise ArgumentError(where, what, [("given", repr(model))], cure)
+    elif isinstance(model, (CompiledTraining, Training)):
+        what = f"a {type(model).__name__} came, and a model is what can be written"
+        holds_state = isinstance(model, CompiledTraining)
+        cure = f"{where}(training.model{'' if holds_state else '(state)'}, …)"
+    else:
+        return
+    raise ArgumentError(where, what, [("given", repr(model))], cure)
 
 
 def program_of(
@@ -49,7 +62,7 @@ def program_of(
 
     where: who asks, for errors.
     """
-    refuse_compiled(where, model)
+    refuse_others(where, model)
     if not isinstance(model, Program):
         return capture(model, *examples, batch=batch)
     if examples:

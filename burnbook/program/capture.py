@@ -92,7 +92,8 @@ def capture(
     number.
 
     What the function takes from elsewhere (globals, closures, attributes) stays as it
-    was: what is to change must be a tensor among the examples.
+    was: what is to change must be a tensor among the examples. Running statistics that
+    it would move stay too; `updates` of the program pairs them with what they become.
     """
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from burnbook import nn
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import ArgumentError, DataError
 from burnbook.core.op import OPS
 from burnbook.exporters import to_micropython
@@ -26,7 +26,8 @@ from burnbook.exporters.lowering import (
 from burnbook.exporters.lowering.registry import FORMS
 from burnbook.exporters.lowering.sizes import fixed, largest, plus, times
 from burnbook.exporters.wgsl import to_wgsl
-from burnbook.program import capture
+from burnbook.optim import AdamConfig
+from burnbook.program import CompiledTraining, capture, capture_training
 from burnbook.program.sizes import Dim
 from burnbook.tensor import Int, Tensor
 
@@ -252,6 +253,26 @@ def test_a_compiled_program_is_refused(write, tmp_path):
     compiled = capture(lambda x: x.exp(), Tensor.ones([1, 3])).compile()
     with pytest.raises(ArgumentError, match="a compiled program came"):
         write(compiled, tmp_path / "net.py" if write is to_micropython else "net.js")
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl, to_micropython])
+def test_a_training_is_refused_and_its_model_written(write, tmp_path):
+    device = Autodiff(DEVICE)
+    model, x = nn.LinearConfig(3, 2).init(device), Tensor.ones([4, 3], device)
+    path = tmp_path / ("net.py" if write is to_micropython else "net.js")
+
+    def loss(model, x):
+        return model.forward(x).square().mean()
+
+    training = capture_training(model, loss, AdamConfig().init(), x)
+    compiled = CompiledTraining(training)
+    with pytest.raises(ArgumentError, match=r"Training came(.|\n)*model\(state\), …\)"):
+        write(training, path)
+    with pytest.raises(ArgumentError, match=r"CompiledTraining came(.|\n)*model, …\)"):
+        write(compiled, path)
+    assert not path.exists()
+    write(compiled.model, path, Tensor.ones([1, 3]))
+    assert path.exists()
 
 
 def scaled(number):
