@@ -6,7 +6,9 @@ place, because a forward pass updates it and returns something else.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Self
 
 from burnbook.backend.base import Backend
@@ -103,6 +105,8 @@ class RunningState(Param):
         if self.is_frozen:
             return
         self.value_sync()
+        if (tell := _WATCHED.get()) is not None:
+            tell(self)
         with _LOCK:
             self._waiting[threading.get_ident()] = leaf(value, required=False)
 
@@ -143,6 +147,16 @@ class RunningState(Param):
         return _rebuild, (*super().__reduce__(), self.is_frozen)
 
 
+@contextmanager
+def watched(tell: Callable[[RunningState], None]) -> Generator[None]:
+    """Call `tell` with each state of this thread that is about to be updated."""
+    token = _WATCHED.set(tell)
+    try:
+        yield
+    finally:
+        _WATCHED.reset(token)
+
+
 def average_running_states(module: Tree, replicas: Sequence[Tree]) -> None:
     """Give every running state of a module the mean of those of its replicas.
 
@@ -178,3 +192,6 @@ def _without_gradient(init: Init) -> Init:
 
 
 _LOCK = threading.RLock()
+_WATCHED: ContextVar[Callable[[RunningState], None] | None] = ContextVar(
+    "watched", default=None
+)

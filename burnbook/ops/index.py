@@ -226,10 +226,11 @@ mask_fill.examples(
 def hot_rows(
     xp: ArrayNamespace, x: Array, *, size: int, on: float, off: float
 ) -> Array:
-    """A row for each index: `on` at the index, `off` elsewhere.
+    """A row for each index of [0, size): `on` at the index, `off` elsewhere.
 
     Shapes: x [...] -> [..., size]
     """
+    inside("one_hot", x, size)
     out = xp.full((*x.shape, size), off, x.dtype)
     places = x.reshape(-1).astype(xp.int64, copy=False)
     out.reshape(-1, size)[xp.arange(len(places)), places] = on

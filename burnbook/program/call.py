@@ -14,6 +14,7 @@ from burnbook.module import Module
 from burnbook.program.trees import ARGUMENTS, arguments
 from burnbook.tensor import Tensor
 
+MOST_FACTS = 100  # elements of a container that is compared
 MISSING = object()  # no value at all, where None may be one
 
 
@@ -45,6 +46,7 @@ class Call:
         self.paths: list[str] = []
         self.places: list[Path] = []
         self.others: dict[Path, Any] = {}  # what is no tensor, by its place
+        self.facts: dict[Path, dict[str, Any]] = {}  # what these held
         for path, leaf in arguments(list(examples)):
             if isinstance(leaf, Tensor):
                 self.paths.append(self._name(path))
@@ -57,6 +59,8 @@ class Call:
             else:
                 is_kept = _is_array(leaf) or isinstance(leaf, set)
                 self.others[path] = copy.copy(leaf) if is_kept else leaf
+                if facts := facts_of(leaf):
+                    self.facts[path] = facts
 
     def __getstate__(self) -> dict[str, Any]:
         """All but defaults that cannot be told to be the same ones in a copy."""
@@ -110,6 +114,8 @@ class Call:
             elif path in self.others:
                 came.add(path)
                 self._same(self._name(path), leaf, self.others[path])
+                if hasattr(leaf, "__dict__"):
+                    self._refuse_changes(path, leaf)
             elif not _is_array(leaf):
                 alone = len(path) == 1
                 wanted = self._default(self._name(path)) if alone else MISSING
@@ -121,6 +127,16 @@ class Call:
         if found.keys() == set(self.places):  # a dict may come in another order
             return [found[path] for path in self.places]
         return list(found.values())
+
+    def _refuse_changes(self, path: Path, leaf: Any) -> None:
+        """Raise for an object of which something was set anew since the capture."""
+        before, now = self.facts.get(path, {}), facts_of(leaf)
+        for name in before.keys() | now.keys():
+            of_class = getattr(type(leaf), name, MISSING)
+            wanted = before.get(name, of_class)
+            if wanted is not MISSING:
+                value = getattr(leaf, name, LOST)
+                self._same(f"{self._name(path)}.{name}", value, wanted)
 
     def _name(self, path: Path) -> str:
         """What the function calls the place of an argument or of a part of it."""
@@ -196,6 +212,22 @@ def are_equal(a: Any, b: Any) -> bool:
         return bool(a == b) or bool(a != a and b != b)
     except (TypeError, ValueError):
         return False
+
+
+def facts_of(leaf: Any) -> dict[str, Any]:
+    """The numbers and texts that an object has as attributes: they may be set anew."""
+    if isinstance(leaf, (Module, type)) or not hasattr(leaf, "__dict__"):
+        return {}
+    held = vars(leaf).items()
+    return {name: copy.deepcopy(fact) for name, fact in held if _is_fact(fact)}
+
+
+def _is_fact(value: Any) -> bool:
+    if type(value) in (list, tuple, set):
+        return len(value) <= MOST_FACTS and all(map(_is_fact, value))
+    if type(value) is dict:
+        return len(value) <= MOST_FACTS and all(map(_is_fact, value.values()))
+    return value is None or isinstance(value, (int, float, complex, str, np.generic))
 
 
 def hides_tensor(leaf: Any) -> bool:

@@ -27,12 +27,16 @@ from burnbook import ops
 from burnbook.backend.autodiff import Autodiff
 from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values, plain_backend
 from burnbook.backend.fusion import Fusion
+from burnbook.core.dtypes import dtype_name
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import Fact, GraphError
 from burnbook.core.formulas import Unknown, known
 from burnbook.core.op import BackwardOp
+from burnbook.module.running import RunningState, watched
 from burnbook.program.sizes import Key, leaves as mapped_leaves, mapped
 from burnbook.program.values import Line
+from burnbook.tensor import Tensor
+from burnbook.tensor.numeric import is_written_down
 
 BELOW = tuple(
     f"burnbook.{name}."
@@ -114,6 +118,12 @@ class Recorded(NDArrayOperatorsMixin):
         """The values with two dims exchanged, as a step."""
         return self.recording.run(ops.swap_dims, (self,), {"dim1": dim1, "dim2": dim2})
 
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            self.recording.refuse_other_type(self)
+        what = f"a value of a capture has no {name}"
+        raise AttributeError(what, name=name, obj=self)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self.recording.elements(self, "np.asarray")
         return np.array(found, dtype, copy=copy)
@@ -138,6 +148,7 @@ class Recorded(NDArrayOperatorsMixin):
         op = SAME.get(name)
         if op is not None and not named and len(op.inputs) == len(given):
             return self.recording.run(op, tuple(given), {})
+        self.recording.refuse_other_type(self)
         plain = [self.recording.elements(v, f"np.{name}") for v in given]
         return function(*plain, **(named or {}))
 
@@ -202,6 +213,7 @@ class Recording:
         self.backend: Backend | None = None
         self.is_over = False
         self._lines_of_keys: dict[int, list[Fact]] = {}  # until an op draws from them
+        self._moved: dict[int, tuple[RunningState, Tensor, list[Fact]]] = {}
         self._inside = False
         self._taken_back: set[int] = set()  # steps whose gradient has been taken
         self._by_array: dict[Any, Recorded] = {}
@@ -227,13 +239,14 @@ class Recording:
         self._plain = {name: getattr(backend, name) for name in ours}
         before = {name: vars(backend).get(name) for name in ours}
         run_op = vars(backend.xp).get("run_op")
-        with _asking_below(backend):
+        with _asking_below(backend), watched(self._note_move):
             vars(backend).update(ours)
             if run_op is not None:
                 backend.xp.run_op = self.run
             try:
                 yield self
                 self._refuse_keys_of_python()
+                self._refuse_moves()
             finally:
                 self.is_over = True
                 for name, held in before.items():
@@ -243,6 +256,8 @@ class Recording:
                         setattr(backend, name, held)
                 if run_op is not None:
                     backend.xp.run_op = run_op
+                for state, old, _ in self._moved.values():
+                    state.swap(old)
 
     def input(self, array: Any, number: int) -> Recorded:
         """An input: a value whose elements the program does not know."""
@@ -346,6 +361,21 @@ class Recording:
                 self.frozen.setdefault(name, (array, user_line()))
         return value.array
 
+    def refuse_other_type(self, value: Recorded) -> None:
+        """Raise for a value that was cast to a type with which the device does not
+        compute: its ops run on another one, where nothing is written down."""
+        backend = self.backend
+        if backend is None or not value.from_input or value.dtype.kind not in "fi":
+            return
+        is_float = value.dtype.kind == "f"
+        own = backend.float_dtype if is_float else backend.int_dtype
+        if value.dtype != own:
+            cast, kept = dtype_name(value.dtype), dtype_name(own)
+            what = f"a value was cast to {cast}, and {backend!r} computes with {kept}"
+            kind = "float" if is_float else "int"
+            cure = f'a model and inputs on Numpy({kind}="{cast}"); or no cast'
+            raise GraphError("capture", what, where_facts(), cure)
+
     def let_go(self) -> None:
         """Forget what results hold; a program needs their shapes and types alone.
 
@@ -377,6 +407,22 @@ class Recording:
             what = "random numbers are drawn by Python, and each run would repeat them"
             cure = "Tensor.random or dropout, whose ops draw anew in each run"
             raise GraphError("capture", what, facts, cure)
+
+    def _note_move(self, state: RunningState) -> None:
+        """Keep what a running statistic was before this run."""
+        before = state.val()
+        if not is_written_down(before.value):
+            self._moved.setdefault(id(state), (state, before, where_facts()))
+
+    def _refuse_moves(self) -> None:
+        """Raise for running statistics that moved and are in no captured module."""
+        for state, before, facts in self._moved.values():
+            if state.val() is not before:
+                what = "a module moves its running statistics, and is no part of what "
+                what += "is captured"
+                cure = "module.eval() or module.no_grad() before the capture; or one "
+                cure += "module that holds it and the model"
+                raise GraphError("capture", what, facts, cure)
 
     def _as_recorded(self, leaf: Any) -> Any:
         if isinstance(leaf, np.generic) or not hasattr(leaf, "__array__"):

@@ -156,6 +156,8 @@ class Masks(Creation, Layout, Numeric):
         if not is_written_down(self.value):
             self._refuse_indices(where, -size if wrap else 0, size)
         index = self if self.kind is Int else self.int().float()
+        if wrap:
+            index = index.mask_where(index.lower_elem(0), index + size)
         out = apply(hot_rows, index, size=size, on=on, off=off)
         at = axis % (self.rank + 1)
         return out if at == self.rank else out.movedim(-1, at)

@@ -12,6 +12,7 @@ from burnbook import nn, ops
 from burnbook.backend import Autodiff, Counting, Fusion, Numpy
 from burnbook.core.errors import (
     ArgumentError,
+    DimError,
     GraphError,
     KindError,
     RecordError,
@@ -561,6 +562,98 @@ def test_keys_make_new_random_numbers_in_each_run():
 def test_wrong_calls_are_explained(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()
+
+
+@cases(
+    "function cast",
+    (lambda x: (x.cast("f64") * 2.0).exp(), "f64"),
+    (lambda x: x.cast("f64").sum_dim(1), "f64"),
+    (lambda x: x.cast("f16").argmax(1), "f16"),
+    (lambda x: x.int().cast("i32").cumsum(1), "i32"),
+)
+def test_a_cast_to_a_type_of_another_device_is_told(function, cast):
+    with pytest.raises(GraphError, match=f"a value was cast to {cast}"):
+        capture(function, drawn(2, 3))
+
+
+def test_a_cast_and_back_is_part_of_the_program():
+    x = drawn(2, 3)
+    program = capture(lambda x: x.cast("f16").cast("f32") * 3.0, x)
+    wanted = np.asarray(x).astype(np.float16).astype(np.float32) * 3
+    np.testing.assert_array_equal(np.asarray(program(x)), wanted)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_index_that_no_class_has_is_refused_in_each_run(compiled):
+    device = Numpy(compiled=compiled)
+
+    def index(*values):
+        return Tensor.from_ints(values, device)
+
+    rows = capture(lambda i: i.one_hot(4), index(0, 1))
+    filled = capture(lambda i: i.one_hot_fill(4, 2.0, -1.0), index(0, 1))
+    for program in (rows, rows.compile()):
+        np.testing.assert_array_equal(program(index(3, 0)), index(3, 0).one_hot(4))
+        for wrong in (index(0, -1), index(4, 1), index(-4)):
+            with pytest.raises(DimError, match="indices run from"):
+                program(wrong)
+    for program in (filled, filled.compile()):
+        counted = index(-1, -4, 2)  # from the end
+        wanted = counted.one_hot_fill(4, 2.0, -1.0)
+        np.testing.assert_array_equal(program(counted), wanted)
+        for wrong in (index(0, -5), index(4, 1)):
+            with pytest.raises(DimError, match="indices run from"):
+                program(wrong)
+
+
+class Settings:
+    scale = 2.0
+
+    def __init__(self):
+        self.sizes = [1.0, 3.0]
+
+
+def test_an_object_that_changes_in_place_is_refused():
+    settings, x = Settings(), drawn(2, 3)
+    program = capture(lambda x, s: x * (s.scale * s.sizes[1]), x, settings)
+    for run in (program, program.compile()):
+        np.testing.assert_array_equal(run(x, settings), x * 6.0)
+        settings.scale = 10.0
+        with pytest.raises(ArgumentError, match=r"s\.scale is another value"):
+            run(x, settings)
+        del settings.scale
+        settings.sizes[1] = 4.0
+        with pytest.raises(ArgumentError, match=r"s\.sizes is another value"):
+            run(x, settings)
+        settings.sizes[1] = 3.0
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+
+def test_running_statistics_of_a_module_that_nobody_found_are_refused_and_stay():
+    norm = nn.BatchNormConfig(3).init(AD)
+    trainer, x = Trainer(norm), drawn(4, 3, device=AD)
+    before = np.array(norm.running_mean.val())
+
+    def looks(x):
+        return x if trainer.model.forward(x).sum().into_scalar() > 0 else -x
+
+    wrong = [
+        (lambda x: trainer.model.forward(x), "a module moves its running statistics"),
+        (looks, "into_scalar"),
+    ]
+    for function, words in wrong:
+        with pytest.raises(GraphError, match=words):
+            capture(function, x)
+        np.testing.assert_array_equal(norm.running_mean.val(), before)
+    trainer.model = norm.eval()
+    program = capture(lambda x: trainer.model.forward(x), x)
+    np.testing.assert_array_equal(program(x), trainer.model.forward(x))
+    norm.forward(x)
+    assert (np.asarray(norm.running_mean.val()) != before).all()
 
 
 def test_a_call_with_too_few_tensors_is_explained():

@@ -117,6 +117,25 @@ def test_steps_are_those_of_the_captured_step(device, optimizer):
         np.testing.assert_allclose(made.values[name], array, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("device", [DEVICE, PLAIN])
+def test_the_gradient_of_a_bias_is_as_exact_for_many_rows_as_step_by_step(device):
+    with use_stream(Stream(2)):
+        layer = nn.LinearConfig(2, 8).init(device)
+    rng = np.random.default_rng(0)
+    x = rng.random((100_000, 2), np.float32) + 1
+    x = Tensor.from_numpy(x, device)
+
+    def loss(layer, x):
+        return (layer.forward(x) - 5.0).square().sum()
+
+    compiled = CompiledTraining(capture_training(layer, loss, SgdConfig().init(), x))
+    compiled.step(1.0, x)
+    grads = GradientsParams.from_grads(loss(layer, x).backward(), layer)
+    stepped = SgdConfig().init().step(1.0, layer, grads)
+    found, wanted = (np.asarray(m.bias.val()) for m in (compiled.model, stepped))
+    np.testing.assert_allclose(found, wanted, rtol=3e-7)
+
+
 def test_a_state_is_left_alone_by_later_steps():
     compiled = CompiledTraining(captured())
     for _ in range(3):

@@ -522,6 +522,23 @@ def test_a_function_that_updates_statistics_gives_them_as_more_outputs():
     assert type(program(x)) is Tensor
 
 
+def test_another_model_whose_statistics_would_move_is_refused_and_stays():
+    judge, model, x = normed(), nn.LinearConfig(6, 6).init(AD), drawn(4, 1, 6, 6)
+    before = np.array(judge.norm.running_var.val())
+
+    def loss(model, x):
+        return judge.norm.forward(judge.conv.forward(model.forward(x))).square().mean()
+
+    with pytest.raises(GraphError, match="a module moves its running statistics"):
+        capture_training(model, loss, SgdConfig().init(), x)
+    np.testing.assert_array_equal(judge.norm.running_var.val(), before)
+    judge = judge.eval()
+    training = capture_training(model, loss, SgdConfig().init(), x)
+    _, found = training.step(training.start, 0.0, x)
+    wanted = loss(model, x).into_scalar()
+    assert found.into_scalar() == pytest.approx(wanted, rel=1e-6)
+
+
 # Simpler, and what it costs
 
 

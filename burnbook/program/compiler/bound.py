@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from burnbook import ops
 from burnbook.backend.base import Backend
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.numpy import RUN, many_times
 from burnbook.backend.products import dot
 from burnbook.core.formulas import Formula
 from burnbook.core.op import OPS
+from burnbook.ops.reduce import MANY
 from burnbook.program.compiler.fusion import FusedOp
 from burnbook.program.sizes import mapped
 from burnbook.program.values import Step, Value
@@ -392,6 +394,17 @@ def bind_linear_block(call: Call) -> Bound | None:
     return Bound(run, cost=first.cost + then.cost, how="out")
 
 
+def _column_sums(backend: Backend, table: Any, out: Any) -> Callable[[], Any]:
+    """The sum of each column, as exact as the op's."""
+    if len(table) <= MANY and table.itemsize > 2:
+        return partial(np.add.reduce, table, 0, None, out)
+
+    def run() -> None:
+        np.copyto(out, backend.run(ops.sum_dim, (table,), {"dim": 0})[0])
+
+    return run
+
+
 @binder("linear.backward")
 def bind_linear_backward(call: Call) -> Bound | None:
     """The gradients of a linear layer, each written where it belongs."""
@@ -412,7 +425,7 @@ def bind_linear_backward(call: Call) -> Bound | None:
         runs.append(product(x.T, g, dw))
         cost += g.size * x.shape[1] / 30
     if db is not None:
-        runs.append(partial(np.add.reduce, g, 0, None, db))
+        runs.append(_column_sums(call.backend, g, db))
         cost += g.nbytes / BYTES
 
     def run() -> None:
