@@ -103,16 +103,27 @@ def capture(
     named = named_arrays(asked.modules)
     runs = Runs(plan, arguments, named)
     states = running_states(asked.modules)
-    for size in plan.sizes:
+
+    def attempt(size: int) -> None:
         recording = Recording(named, keys)
         given = arguments.recorded(recording, plan, size)
 
-        def run(given: list[Any] = given) -> tuple[Any, list[tuple[Any, Any]]]:
+        def run() -> tuple[Any, list[tuple[Any, Any]]]:
             with kept(states) as newest:
                 return asked.function(*given), newest()
 
         if found := runs.one(recording, backend, size, run):
             runs.add(recording, *found)
+
+    for size in plan.sizes:
+        try:
+            attempt(size)
+            continue
+        except GraphError as error:
+            problem = error
+        if size != plan.given and size == plan.sizes[0]:
+            attempt(plan.given)  # an error of the examples themselves says more
+        raise problem
     return runs.program(asked.name, backend)
 
 

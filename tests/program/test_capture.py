@@ -656,6 +656,23 @@ def test_running_statistics_of_a_module_that_nobody_found_are_refused_and_stay()
     assert (np.asarray(norm.running_mean.val()) != before).all()
 
 
+@pytest.mark.parametrize("size", [1, 2, 20])
+def test_examples_that_do_not_fit_are_explained_as_in_a_call(size):
+    layer, x = nn.Conv1dConfig(4, 8, 3).init(DEVICE), drawn(size, 5, 20)
+    with pytest.raises(ShapeError, match="a layer for 5 channels") as told:
+        capture(layer, x)
+    assert str(told.value).count("\n") == 4
+    assert told.value.__context__ is None
+
+
+def test_what_fails_for_other_sizes_than_the_examples_says_so():
+    def alone(x):
+        return x if x.dims()[0] == 1 else x.sum_dim(5)
+
+    with pytest.raises(GraphError, match="a batch of 2 fails: sum_dim: dim 5"):
+        capture(alone, drawn(1, 3))
+
+
 def test_a_call_with_too_few_tensors_is_explained():
     program = capture(lambda x, y: x + y, drawn(2), drawn(2))
     with pytest.raises(ArgumentError, match="it takes 2 tensors, and 1 came"):
