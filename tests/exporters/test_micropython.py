@@ -455,6 +455,15 @@ def test_what_has_no_form_is_said_at_once(tmp_path):
         to_micropython(program, tmp_path / "net.py", int8=True)
 
 
+def test_what_has_a_form_instead_is_told_and_has_it(tmp_path):
+    x = Tensor.ones([1, 4, 8], DEVICE)
+    with pytest.raises(ArgumentError, match=r"AdaptiveAvgPool1d\(1\)"):
+        to_micropython(lambda x: x.mean_dim(2), tmp_path / "net.py", x)
+    pool = nn.AdaptiveAvgPool1dConfig(1).init()
+    made = to_micropython(lambda x: pool.forward(x), tmp_path / "net.py", x)
+    assert made.predict(np.ones(32)).tolist() == [[[1.0]] * 4]
+
+
 def test_a_program_takes_an_example_only_for_whole_numbers(tmp_path):
     x = Tensor.ones([1, 1], DEVICE)
     program = capture(sine(), x)

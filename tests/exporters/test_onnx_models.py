@@ -356,6 +356,13 @@ def test_whole_numbers_of_floats_and_one_hot_rows_are_written(tmp_path):
         np.testing.assert_array_equal(one, np.asarray(other))
 
 
+@pytest.mark.parametrize("name", ["m.js", "m.mjs", "m.py", "m.pt", "m.mpk"])
+def test_a_file_named_like_another_format_is_not_written(name, tmp_path):
+    with pytest.raises(ArgumentError, match=r"is named like .*, and this writes ONNX"):
+        to_onnx(lambda x: x.exp(), tmp_path / name, numbers(4, 3))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_compiled_program_is_refused(tmp_path):
     compiled = capture(lambda x: x.exp(), numbers(4, 3)).compile()
     with pytest.raises(ArgumentError, match="a compiled program came") as error:

@@ -38,10 +38,22 @@ OFFERED = {  # the constants, functions and classes of kernels.py itself
     if isinstance(one, float) or getattr(one, "__module__", "") == kernels.__name__
 }
 BY_TABLE = {*UNARY, "leaky_relu", "elu", "softplus", "clamp", "power"}
+INSTEAD = {  # of ops without a form: what has one
+    **dict.fromkeys(
+        ("mean_dim", "mean"), "nn.AdaptiveAvgPool1d(1) or AdaptiveAvgPool2d"
+    ),
+    "mask_where": "mask_fill, with one number",
+    "max_dim": "a max pool as long as the dim",
+}
 TAKES_INT8 = {
     *("conv2d", "conv", "linear", "max_pool2d", "max_pool"),
     *("adaptive_avg_pool2d", "adaptive_avg_pool", "avg_pool2d", "avg_pool"),
 }
+
+
+def _without_form(step: Step) -> str:
+    other = INSTEAD.get(step.op.name)
+    return "files of MicroPython have none" + (f"; but {other}" if other else "")
 
 
 @dataclass
@@ -155,7 +167,7 @@ class Writer:
             raise NoForm("it is a gradient, which only training needs")
         form = FORMS.get(step.op.name)
         if form is None:
-            raise NoForm("a small machine is not given it")
+            raise NoForm(_without_form(step))
         attrs = {**step.op.attrs, **step.attrs}
         place = step.path.partition(".")[2] or step.op.name
         self.note = shown(f"{place} {list(self.shape(step.out))}")

@@ -40,6 +40,8 @@ KEPT_AS_CODES = "from_codes"  # weights that stay quantized are not computed her
 OTHERS = {
     **dict.fromkeys((".pt", ".pth"), ("a file of PyTorch", "to_pytorch(model, path)")),
     ".safetensors": ("safetensors", "model.save_into(SafetensorsStore(path))"),
+    ".py": ("a file of Python", "to_micropython(model, path, x)"),
+    **dict.fromkeys((".js", ".mjs"), ("JavaScript", "to_javascript(model, path, x)")),
     **dict.fromkeys((".mpk", ".bpk"), ("a record", "model.save_file(path, recorder)")),
 }
 
@@ -64,8 +66,11 @@ def to_onnx(
     outputs, where `output_names` gives none, those of the keys or fields that they
     stand under in the result, else of the operations.
 
-    The results are those of the model, but for extremes and medians (also their places)
-    of lines that hold NaN, which ONNX leaves open.
+    The results are those of the model, but for the sign of NaN, and extremes and
+    medians (also their places) of lines that hold NaN, which ONNX leaves open. ONNX
+    Runtime multiplies by quantized weights in whole numbers, which is off by some 1 %;
+    its sessions keep to floats with the config entry
+    `session.qdq_matmulnbits_accuracy_level` "1".
 
     Weights beyond 1 GiB are written beside it, to `<path>.<digest>.data`, named after
     its contents, and what an earlier export under the same path had there is removed;
