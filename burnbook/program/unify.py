@@ -18,6 +18,10 @@ from burnbook.program.recording import Line, Recorded, Recording, identity, wher
 from burnbook.program.sizes import Dim, Key, fitted
 from burnbook.program.values import Step, Value
 
+MADE = (
+    "capture(…, batch=None) for one batch size; or ops of tensors, as "
+    "Tensor.ones([n, 3], device) / n for a number of n"
+)
 FIXED = "capture(…, batch=None) for one batch size; or sizes taken from x.dims()"
 ONE_WAY = "capture(…, batch=None) for one batch size; or the same ops for every size"
 FLOATS = (
@@ -270,15 +274,16 @@ class Unifier:
                 return self._stretched(start[0], shape)
         if len(shape) == 1 and dims and first.dtype.kind in "iu":
             steps = {int(d) for array in plain for d in np.diff(array)}
-            begin = {int(array[0]) for array in plain}
-            if len(steps) == 1 and len(begin) == 1:
-                return self._counted(begin.pop(), steps.pop(), shape, first.dtype)
+            if len(steps) == 1 and len(plain) == len(arrays):
+                begin = self.alike([int(array[0]) for array in plain], where)
+                return self._counted(begin, steps.pop(), shape, first.dtype)
         counts = self.recordings[0].backend.int_dtype  # type: ignore[union-attr]
         if len(shape) == 2 and dims and first.dtype.kind in "bf":
             found = by_diagonal(plain)
             if found is not None and counts.itemsize >= LEAST_BYTES:
                 return self._compared(*found, shape, first.dtype, counts)
-        raise self._refuse(f"{where} takes a tensor that Python made for the batch")
+        what = f"{where} takes a tensor that Python made for the batch"
+        raise self._refuse(what, MADE)
 
     def _hold(self, value: Value, array: Any) -> Value:
         self.arrays[value] = array
@@ -290,14 +295,17 @@ class Unifier:
         self._hold(one, self._at_home(start))
         return self._step("expand", ops.expand, (one,), {"shape": shape}, shape)
 
-    def _counted(self, begin: int, by: int, shape: Any, dtype: Any) -> Value:
+    def _counted(self, begin: int | Dim, by: int, shape: Any, dtype: Any) -> Value:
         """begin, begin + by, …: sums of many `by`, so that its length may follow n."""
         key = begin, by, shape, dtype
         if key in self.counted:
             return self.counted[key]
         many = self._stretched(np.full((1,), by, dtype), shape)
         made = self._step("cumsum", ops.cumsum, (many,), {"dim": 0}, shape)
-        if begin != by:
+        if isinstance(begin, Dim):
+            shift = Dim(begin.scale, begin.offset - by)
+            made = self._step("arange", ops.add, (made, shift), {}, shape)
+        elif begin != by:
             shift = Value(self.name("constant"), "constant", dtype, (1,))
             self._hold(shift, self._at_home(np.full((1,), begin - by, dtype)))
             made = self._step("arange", ops.add, (made, shift), {}, shape)
@@ -316,7 +324,7 @@ class Unifier:
             size = at[0] if at[1] == 1 else at[1]
             count = self._counted(begin, 1, (size,), counts)
             ends.append(self._step("at", ops.reshape, (count,), {"shape": at}, at))
-        mask = self._step("mask", op, tuple(ends), {}, shape, np.dtype(bool))
+        mask = self._step("mask", op, (ends[0], ends[1]), {}, shape, np.dtype(bool))
         if dtype.kind == "b":
             return mask
         return self._step("eye", ops.cast, (mask,), {"dtype": dtype}, shape, dtype)
@@ -328,7 +336,7 @@ class Unifier:
         self,
         name: str,
         op: Any,
-        inputs: tuple[Value, ...],
+        inputs: tuple[Value, Value | Dim] | tuple[Value],
         attrs: Any,
         shape: Any,
         dtype: Any = None,

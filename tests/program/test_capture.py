@@ -250,6 +250,11 @@ def test_inputs_must_agree_about_the_batch():
     lambda n: Tensor.arange(n).float().reshape([-1, 1]).expand([n, 2]),
     lambda n: Tensor.arange(3, n + 3).float().reshape([-1, 1]).expand([n, 2]),
     lambda n: Tensor.arange(2, 2 * n + 2, step=2).float().reshape([-1, 1]) * 1.0,
+    lambda n: Tensor.arange(n, 2 * n).float().reshape([-1, 1]).expand([n, 2]),
+    lambda n: (
+        Tensor.arange(2 * n + 1, 5 * n + 1, step=3).float().reshape([-1, 1]) * 1.0
+    ),
+    lambda n: Tensor.ones([n, 2]) / n,
     lambda n: Tensor.from_data([[1.0, 2.0]] * n),
 )
 def test_tensors_that_are_made_for_the_batch_follow_it(make):
@@ -272,6 +277,7 @@ def test_a_tensor_that_no_rule_explains_is_refused():
     with pytest.raises(GraphError, match="a tensor that Python made") as caught:
         capture(lambda x: Tensor.from_data(squares(x.dims()[0])) * x, drawn(2, 1))
     assert "Tensor.from_data(squares(" in str(caught.value)
+    assert "Tensor.ones([n, 3], device) / n" in str(caught.value)
 
 
 # What comes in and goes out
