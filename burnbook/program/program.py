@@ -269,7 +269,8 @@ class Program:
     def check(self, model: Any, *inputs: Any) -> LayersReport:
         """Compare the program with what it was captured from, output by output.
 
-        model: a model, which runs as `valid()`, or a function. inputs: of both.
+        model: a model, which runs as `valid()`, or a function. inputs: of both; a model
+        takes those on an Autodiff device too.
 
         Example:
             >>> from burnbook.backend import Numpy
@@ -283,7 +284,9 @@ class Program:
             <BLANKLINE>
             All 1 are close.
         """
-        call = model.valid() if isinstance(model, Module) else model
+        call = model
+        if isinstance(model, Module):  # as capture does it
+            call, inputs = model.valid(), ARGUMENTS.map(inputs, _without_graph)
         made, wanted = (
             ARGUMENTS.collect(run(*inputs), Tensor, []) for run in (self, call)
         )
@@ -432,3 +435,10 @@ class Program:
         ]
         shown.append(f"  return {', '.join(v.name for v in self.results)}")
         return "\n".join(row.rstrip() for row in shown)
+
+
+def _without_graph(leaf: Any) -> Any:
+    """A tensor below every level of Autodiff."""
+    while isinstance(leaf, Tensor) and leaf.backend.ad_enabled:
+        leaf = leaf.inner()
+    return leaf

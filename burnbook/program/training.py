@@ -215,7 +215,7 @@ def capture_training(
     """Run a training step once, and keep forward, backward and update as a program.
 
     model: on an Autodiff device. loss: a function of the model and a batch, which gives
-    the loss, something with a `.loss`, or a TrainOutput: `Model.train_step` itself.
+    the loss, a dataclass with a `loss`, or a TrainOutput: `Model.train_step` itself.
     examples: a batch. batch: as in `capture`, also in what it refuses. Numbers that the
     loss function takes from elsewhere stay as they were; a weight that changes must be
     a tensor among the examples.
@@ -450,7 +450,7 @@ class CapturedStep:
             loss = getattr(result, "loss", result)
             if not isinstance(loss, Tensor):
                 what = f"the loss function gave {type(loss).__name__}, and no loss"
-                cure = "return the loss, something with a .loss, or a TrainOutput"
+                cure = "return the loss, a dataclass with a loss, or a TrainOutput"
                 raise ArgumentError("capture_training", what, cure=cure)
             grads = GradientsParams.from_grads(loss.backward(), model)
         return result, optim.step(rate, model, grads), optim

@@ -679,6 +679,11 @@ def test_what_fails_for_other_sizes_than_the_examples_says_so():
         capture(alone, drawn(1, 3))
 
 
+def test_a_model_that_trains_is_checked_as_it_infers():
+    model, x = nn.BatchNormConfig(3).init(AD), drawn(4, 3, device=AD)
+    assert "All 1 are close" in str(capture(model, x).check(model, x))
+
+
 def test_a_call_with_too_few_tensors_is_explained():
     program = capture(lambda x, y: x + y, drawn(2), drawn(2))
     with pytest.raises(ArgumentError, match="it takes 2 tensors, and 1 came"):
