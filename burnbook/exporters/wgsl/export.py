@@ -79,10 +79,12 @@ def to_wgsl(
     model: a module, a function of tensors, or a `Program`. examples: tensors that it
     takes; of a Program none. weights: "embedded" in the file, or "beside" it in
     `<name>.<hash>.weights`, where the file finds them. precision: of the weights in the
-    file: "f32", "f16" or "int8"; kernels compute with f32. batch: the dim of the
-    examples that may have any size, or None. output_names: one for each output; without
-    them they are called as the keys or fields that they stand under in the result, else
-    as the operations.
+    file: "f32", "f16" or "int8"; kernels compute with f32. Codes of weights that were
+    quantized symmetrically, with one scale for a whole tensor, stay codes in the file;
+    other quantized weights are written as the numbers that they stand for. batch: the
+    dim of the examples that may have any size, or None. output_names: one for each
+    output; without them they are called as the keys or fields that they stand under in
+    the result, else as the operations.
 
     The page gets the model by `const model = await Model.load()`, and `await
     model.forward` takes flat arrays by the names of the inputs, and gives `{ data,
