@@ -96,6 +96,12 @@ def to_wgsl(
     planned here, so that a run in the browser only binds and dispatches. Kernels
     cannot raise: an index beyond a table reads its last row.
 
+    WGSL lets compilers take it that there is no NaN and no infinity. Activations,
+    comparisons, extremes, and tests of NaN look at the bits of what they are given, so
+    that NaN is as it is here and a broken input gives a broken result. But a compiler
+    may reckon as if numbers were exact: it may take x * 0.0 for 0, and x + 1e8 - 1e8
+    for x, even where x is NaN or is too small for the sum.
+
     Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
     refused, and what is computed wraps around.
 
