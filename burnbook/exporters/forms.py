@@ -105,11 +105,18 @@ def input_names(where: str, program: Program, given: Sequence[str] = ()) -> list
     return names
 
 
-def output_names(where: str, program: Program, given: Sequence[str] = ()) -> list[str]:
+def output_names(
+    where: str,
+    program: Program,
+    given: Sequence[str] = (),
+    *,
+    any_key: bool = False,
+) -> list[str]:
     """A name for each output of a program, each once.
 
     They are the given ones; else the keys or fields that the results stand under, as
     "loss" or "logits.0" (where the first is an identifier); else those of the values.
+    any_key: a key of a dict may be any text, as "fc.weight".
 
     Example:
         >>> from burnbook.program import capture
@@ -119,8 +126,10 @@ def output_names(where: str, program: Program, given: Sequence[str] = ()) -> lis
         ['size', 'mul']
     """
     wished = [value.name for value in program.outputs]
-    for path, leaf in ARGUMENTS.leaves(getattr(program.gives, "tree", None)):
-        if isinstance(leaf, Place) and path and path[0].isidentifier():
+    tree = getattr(program.gives, "tree", None)
+    is_free = any_key and isinstance(tree, dict)
+    for path, leaf in ARGUMENTS.leaves(tree):
+        if isinstance(leaf, Place) and path and (is_free or path[0].isidentifier()):
             wished[leaf.at] = ".".join(path)
     own = _numbered(wished)
     return _numbered(_given_names(where, "output", given, own) or own)

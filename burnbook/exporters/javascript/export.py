@@ -58,8 +58,8 @@ def to_javascript(
     all the same. Codes of weights that were quantized symmetrically, with one scale for
     a whole tensor, stay codes; other quantized weights are written as the numbers that
     they stand for. batch: the dim of the examples that may have any size, or None.
-    output_names: one for each output; without them they are called as the keys or
-    fields that they stand under in the result, else as the operations.
+    output_names: one for each output, all different; without them they are called as
+    the keys or fields that they stand under in the result, else as the operations.
 
     The page gets the model by `const model = await Model.load()`, and `model.forward`
     takes flat arrays by the names of the inputs, and gives `{ data, shape }` by the

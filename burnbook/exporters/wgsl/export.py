@@ -83,8 +83,8 @@ def to_wgsl(
     quantized symmetrically, with one scale for a whole tensor, stay codes in the file;
     other quantized weights are written as the numbers that they stand for. batch: the
     dim of the examples that may have any size, or None. output_names: one for each
-    output; without them they are called as the keys or fields that they stand under in
-    the result, else as the operations.
+    output, all different; without them they are called as the keys or fields that they
+    stand under in the result, else as the operations.
 
     The page gets the model by `const model = await Model.load()`, and `await
     model.forward` takes flat arrays by the names of the inputs, and gives `{ data,

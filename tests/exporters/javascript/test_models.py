@@ -148,6 +148,31 @@ def test_names_of_the_language_are_no_trap(name, tmp_path):
 
 
 @needs_node
+def test_outputs_keep_the_keys_that_they_stand_under(tmp_path):
+    keys = [
+        "fc.weight",
+        "a b",
+        "in",
+        "weights",
+        "__proto__",
+        'a"\\',
+        "2x",
+        "größe",
+        "n",
+    ]
+
+    def run(weights):
+        return {key: weights + float(i) for i, key in enumerate(keys)}
+
+    made = to_javascript(run, tmp_path / "net.mjs", Tensor.zeros([2]))
+    assert made.outputs == tuple(keys)
+    found = predicted(made, np.zeros(2, np.float32))
+    assert {key: found[key].tolist() for key in keys} == {
+        key: [i, i] for i, key in enumerate(keys)
+    }
+
+
+@needs_node
 def test_wrong_inputs_are_refused_in_words(tmp_path):
     made = to_javascript(guide(4), tmp_path / "net.mjs", numbers(1, 28, 28))
     with pytest.raises(RuntimeError, match=r"images has 100 numbers; .*\[n, 28, 28\]"):

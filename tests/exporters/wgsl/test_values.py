@@ -49,3 +49,15 @@ def test_attention_to_nan_gives_nan(tmp_path):
     x[0, 0, 2, 1] = np.nan
     given = Tensor.from_numpy(x, DEVICE)
     agrees(lambda x: attention(x, x, x), tmp_path, given)
+
+
+def test_bools_may_come_as_any_numbers(tmp_path):
+    b = Tensor.from_numpy(np.array([True, False, True]), DEVICE)
+
+    def run(b):
+        return b.select(0, Tensor.from_ints([0, 1], DEVICE)).int(), b.int().sum()
+
+    made = to_wgsl(run, tmp_path / "net.js", b, batch=None)
+    picked, count = made.run(np.float32([0.5, 0.0, 255.0]))
+    assert picked.tolist() == [1, 0]
+    assert count.tolist() == [2]
