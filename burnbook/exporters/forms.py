@@ -173,6 +173,27 @@ def refuse_twice(where: str, kind: str, names: Sequence[str]) -> None:
         raise ArgumentError(where, what, cure=f"{kind}_names=[…], each another")
 
 
+def narrows(step: Step) -> str:
+    """Whether a cast "rounds" to f16 or "wraps" to whole numbers of 8 or 16 bits.
+
+    Files have no such numbers; there, they would go on with digits that are lost here.
+    """
+    before, after = step.inputs[0].dtype, step.out.dtype
+    if after.itemsize >= 4 or np.can_cast(before, after):
+        return ""
+    if after.kind == "f":
+        return "rounds"
+    return "wraps" if before.kind in "iu" else ""
+
+
+def refuse_narrower(step: Step, *refused: str) -> None:
+    """Raise for a cast that does what is refused, see `narrows`."""
+    does = narrows(step)
+    if does in refused:
+        name = step.out.dtype_name
+        raise NoForm(f"it {does} to {name}, and there are no numbers of {name}")
+
+
 def later(queries: int, keys: int) -> np.ndarray:
     """Which keys come after a query, where both sequences end at the same time. [q, k]
 

@@ -74,8 +74,9 @@ def to_javascript(
     at each precision, as do those with NaN, with infinity, with numbers beyond 65504 at
     "f16", or of zeros alone at "int8".
 
-    Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
-    refused, and what is computed wraps around.
+    Floats have 32 bits there: f64 and f16 are computed with float32 as well, and a cast
+    that rounds to f16 is refused. Whole numbers have 32 bits as well, not 64: a literal
+    or a constant beyond them is refused, and what is computed wraps around.
 
     Raises: ArgumentError with all operations that have no form there, and where they
     stand; GraphError where the model cannot be captured.

@@ -102,8 +102,9 @@ def to_wgsl(
     may reckon as if numbers were exact: it may take x * 0.0 for 0, and x + 1e8 - 1e8
     for x, even where x is NaN or is too small for the sum.
 
-    Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
-    refused, and what is computed wraps around.
+    Floats have 32 bits there: f64 and f16 are computed with f32 as well, and a cast
+    that rounds to f16 is refused. Whole numbers have 32 bits as well, not 64: a literal
+    or a constant beyond them is refused, and what is computed wraps around.
 
     Raises: ArgumentError with all operations that have no kernel, and where they stand;
     GraphError where the model cannot be captured.

@@ -167,3 +167,13 @@ def test_whole_numbers_wrap_around_at_every_step_of_a_chain(tmp_path):
     assert half.tolist() == [-(2**30), 1 - 2**30, 3]
     assert turned.tolist() == [1 - 2**30, -(2**30), -2]
     assert is_below.tolist() == [0, 1, 0]
+
+
+def test_casts_to_narrow_whole_numbers_wrap_around_as_here(tmp_path):
+    x = Tensor.from_floats([300.0, -129.0, 127.0, 128.0, 65536.0, -1.0], DEVICE)
+
+    def run(x):
+        names = ("i8", "u8", "i16", "u16")
+        return tuple(x.cast(name).cast("i32") + 1 for name in names)
+
+    agrees(run, tmp_path, x)

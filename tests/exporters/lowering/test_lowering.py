@@ -343,3 +343,17 @@ def test_a_name_of_an_output_is_not_given_twice(write, tmp_path):
     with pytest.raises(ArgumentError, match="'a' is given to two outputs"):
         write(named, path, Tensor.ones([1, 3]), output_names=["a", "b", "a"])
     assert not path.exists()
+
+
+NARROWER = {
+    "f16": lambda x: x.cast("f16").cast("f32"),
+    "f16 of i32": lambda x: x.cast("i32").cast("f16"),
+}
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl, to_micropython])
+@pytest.mark.parametrize("name", NARROWER)
+def test_a_cast_that_rounds_to_f16_is_refused(name, write, tmp_path):
+    path = tmp_path / ("net.py" if write is to_micropython else "net.js")
+    with pytest.raises(ArgumentError, match="it rounds to f16"):
+        write(NARROWER[name], path, Tensor.ones([1, 3]))

@@ -61,3 +61,13 @@ def test_bools_may_come_as_any_numbers(tmp_path):
     picked, count = made.run(np.float32([0.5, 0.0, 255.0]))
     assert picked.tolist() == [1, 0]
     assert count.tolist() == [2]
+
+
+def test_casts_to_narrow_whole_numbers_wrap_around_as_here(tmp_path):
+    x = Tensor.from_floats([300.0, -129.0, 127.0, 128.0, 65536.0, -1.0], DEVICE)
+
+    def run(x):
+        names = ("i8", "u8", "i16", "u16")
+        return tuple(x.cast(name).cast("i32") + 1 for name in names)
+
+    agrees(run, tmp_path, x)
