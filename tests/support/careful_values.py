@@ -20,6 +20,7 @@ CAREFUL = {
     "smaller": lambda x, y: x.min_pair(y),
     "clamp": lambda x, y: x.clamp(-0.5, 0.5),
     "by zero": lambda x, y: (x / 0.0, x / -0.0, x % 0.0, x.fmod(0.0)),
+    "times zero": lambda x, y: (x * 0.0, x * -0.0, (x * 0.0).recip(), x * 0.0 + y),
     "angle": lambda x, y: x.atan2(y),
     "angles": lambda x, y: (x.atan(), x.asin(), x.acos()),
     "relu": lambda x, y: (activation.relu(x), activation.leaky_relu(x, 0.1)),

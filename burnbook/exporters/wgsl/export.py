@@ -99,7 +99,7 @@ def to_wgsl(
     WGSL lets compilers take it that there is no NaN and no infinity. Activations,
     comparisons, extremes, and tests of NaN look at the bits of what they are given, so
     that NaN is as it is here and a broken input gives a broken result. But a compiler
-    may reckon as if numbers were exact: it may take x * 0.0 for 0, and x + 1e8 - 1e8
+    may reckon as if numbers were exact: it may take x - x for 0, and x + 1e8 - 1e8
     for x, even where x is NaN or is too small for the sum.
 
     Floats have 32 bits there: f64 and f16 are computed with f32 as well, and a cast

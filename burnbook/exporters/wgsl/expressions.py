@@ -110,6 +110,8 @@ def expression(line: Line, names: list[str]) -> str:
     if line.op == "div" and line.takes == "f32" and _is_zero(line.args[1]):
         sign = math.copysign(1.0, line.args[1])
         return f"{names[0]} * {literal(sign * math.inf, 'f32')}"
+    if line.op == "mul" and line.takes == "f32" and any(map(_is_zero, line.args)):
+        return f"times_zero({names[0]}, {names[1]})"
     if line.op in COMPARISONS and line.takes == "f32":
         return _compared(line, text.format(x=names[0], y=names[1]), names)
     given = dict(zip("xyz", names, strict=False))
@@ -131,7 +133,7 @@ def _compared(line: Line, text: str, names: list[str]) -> str:
 
 
 def _is_zero(value: object) -> TypeGuard[float]:
-    """Whether it is a literal 0, by which no driver need divide as one expects."""
+    """Whether it is a literal 0, with which drivers do not reckon as one expects."""
     return isinstance(value, NUMBERS) and value == 0
 
 
