@@ -105,11 +105,18 @@ def input_names(where: str, program: Program, given: Sequence[str] = ()) -> list
     return names
 
 
-def output_names(where: str, program: Program, given: Sequence[str] = ()) -> list[str]:
+def output_names(
+    where: str,
+    program: Program,
+    given: Sequence[str] = (),
+    *,
+    any_key: bool = False,
+) -> list[str]:
     """A name for each output of a program, each once.
 
     They are the given ones; else the keys or fields that the results stand under, as
     "loss" or "logits.0" (where the first is an identifier); else those of the values.
+    any_key: a key of a dict may be any text, as "fc.weight".
 
     Example:
         >>> from burnbook.program import capture
@@ -119,8 +126,10 @@ def output_names(where: str, program: Program, given: Sequence[str] = ()) -> lis
         ['size', 'mul']
     """
     wished = [value.name for value in program.outputs]
-    for path, leaf in ARGUMENTS.leaves(getattr(program.gives, "tree", None)):
-        if isinstance(leaf, Place) and path and path[0].isidentifier():
+    tree = getattr(program.gives, "tree", None)
+    is_free = any_key and isinstance(tree, dict)
+    for path, leaf in ARGUMENTS.leaves(tree):
+        if isinstance(leaf, Place) and path and (is_free or path[0].isidentifier()):
             wished[leaf.at] = ".".join(path)
     own = _numbered(wished)
     return _numbered(_given_names(where, "output", given, own) or own)
@@ -162,6 +171,27 @@ def refuse_twice(where: str, kind: str, names: Sequence[str]) -> None:
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         what = f"{twice[0]!r} is given to two {kind}s"
         raise ArgumentError(where, what, cure=f"{kind}_names=[…], each another")
+
+
+def narrows(step: Step) -> str:
+    """Whether a cast "rounds" to f16 or "wraps" to whole numbers of 8 or 16 bits.
+
+    Files have no such numbers; there, they would go on with digits that are lost here.
+    """
+    before, after = step.inputs[0].dtype, step.out.dtype
+    if after.itemsize >= 4 or np.can_cast(before, after):
+        return ""
+    if after.kind == "f":
+        return "rounds"
+    return "wraps" if before.kind in "iu" else ""
+
+
+def refuse_narrower(step: Step, *refused: str) -> None:
+    """Raise for a cast that does what is refused, see `narrows`."""
+    does = narrows(step)
+    if does in refused:
+        name = step.out.dtype_name
+        raise NoForm(f"it {does} to {name}, and there are no numbers of {name}")
 
 
 def later(queries: int, keys: int) -> np.ndarray:

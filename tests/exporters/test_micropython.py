@@ -571,3 +571,11 @@ def test_what_has_no_form_is_named_with_whole_numbers_too(int8, tmp_path):
     with pytest.raises(ArgumentError, match="1 operation has no form") as error:
         to_micropython(model, tmp_path / "q.py", x, int8=int8)
     assert "attention" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "why"), [("f16", "rounds to f16"), ("u8", "wraps to u8")]
+)
+def test_a_cast_to_fewer_bits_is_refused(dtype, why, tmp_path):
+    with pytest.raises(ArgumentError, match=f"it {why}"):
+        to_micropython(lambda x: x.cast(dtype), tmp_path / "a.py", Tensor.ones([1, 3]))

@@ -55,19 +55,28 @@ def to_javascript(
     takes; of a Program none. weights: "embedded" in the file, or "beside" it in
     `<name>.<hash>.weights`, where the file finds them. precision: of the weights in the
     file: "f32", "f16" (half the size) or "int8" (a quarter); it computes with float32
-    all the same. Codes of quantized weights stay codes. batch: the dim of the examples
-    that may have any size, or None. output_names: one for each output; without them
-    they are called as the keys or fields that they stand under in the result, else as
-    the operations.
+    all the same. Codes of weights that were quantized symmetrically, with one scale for
+    a whole tensor, stay codes; other quantized weights are written as the numbers that
+    they stand for. batch: the dim of the examples that may have any size, or None.
+    output_names: one for each output, all different; without them they are called as
+    the keys or fields that they stand under in the result, else as the operations.
 
     The page gets the model by `const model = await Model.load()`, and `model.forward`
     takes flat arrays by the names of the inputs, and gives `{ data, shape }` by the
-    names of the outputs. Constants of fewer than 256 numbers (biases, the parameters of
-    norms) stay float32 at each precision, as do those with NaN, with infinity, with
-    numbers beyond 65504 at "f16", or of zeros alone at "int8".
+    names of the outputs. Floats may come in any array of numbers and become float32;
+    bools, as anything that counts as true or false.
 
-    Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
-    refused, and what is computed wraps around.
+    Each op that goes through elements one by one rounds its result to float32, as it
+    does here. Within kernels that sum (products of matrices, convolutions, norms,
+    reductions), partial sums may be doubles; what they store is float32.
+
+    Constants of fewer than 256 numbers (biases, the parameters of norms) stay float32
+    at each precision, as do those with NaN, with infinity, with numbers beyond 65504 at
+    "f16", or of zeros alone at "int8".
+
+    Floats have 32 bits there: f64 and f16 are computed with float32 as well, and a cast
+    that rounds to f16 is refused. Whole numbers have 32 bits as well, not 64: a literal
+    or a constant beyond them is refused, and what is computed wraps around.
 
     Raises: ArgumentError with all operations that have no form there, and where they
     stand; GraphError where the model cannot be captured.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from burnbook.exporters.lowering import Line
@@ -90,6 +92,17 @@ WHOLE = {  # of whole numbers
     "mul": "Math.imul({x}, {y})",
     "square": "Math.imul({x}, {x})",
 }
+EXACT = {  # ops whose result needs no rounding: it is one of the elements, or whole
+    "f32": {
+        *("copy", "relu", "abs", "neg", "floor", "ceil", "trunc", "round", "sign"),
+        *("fmod", "max_pair", "min_pair", "where"),
+    },
+    "i32": {
+        *("copy", "relu", "sign", "mul", "square", "max_pair", "min_pair", "where"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
+        *("bitwise_left_shift", "bitwise_right_shift"),
+    },
+}
 USES = {  # functions of kernels.js
     "erf": "erf",
     "gelu": "erf",
@@ -113,20 +126,42 @@ def expression(line: Line, names: list[str]) -> str:
     return text.format(**given, **attrs)
 
 
-def literal(value: object, kind: str) -> str:
+def kept(line: Line, text: str) -> str:
+    """The expression of a line, as the element that an array of its kind would hold.
+
+    Example:
+        >>> kept(Line("add", (), "f32", "f32"), "x + y")
+        'Math.fround(x + y)'
+        >>> kept(Line("add", (), "i32", "i32"), "x + y")
+        '(x + y) | 0'
+    """
+    is_cast_up = line.op == "cast" and line.takes in ("bool", line.gives)
+    if line.gives == "bool" or is_cast_up or line.op in EXACT[line.gives]:
+        return text
+    return f"Math.fround({text})" if line.gives == "f32" else f"({text}) | 0"
+
+
+def literal(value: Any, kind: str) -> str:
     """A number inside of an expression, in brackets where it is below zero.
+
+    Of kind f32, it is the number that float32 holds.
 
     Example:
         >>> literal(-2, "i32"), literal(1, "bool"), literal(True, "f32")
         ('(-2)', 'true', '1')
+        >>> literal(0.5, "f32"), literal(0.1, "f32")
+        ('0.5', '0.10000000149011612')
     """
     if isinstance(value, Dim):
         base = size(Dim(value.scale, value.offset))
-        return float_text(value, base, number(value.factor), "Math.sqrt")
+        text = float_text(value, base, number(value.factor), "Math.sqrt")
+        return f"Math.fround({text})" if kind == "f32" else text
     if kind == "bool":
         return number(bool(value))
-    if isinstance(value, (bool, np.bool_)):
-        return str(int(value))
+    if kind == "f32":
+        with np.errstate(over="ignore"):
+            held = float(np.float32(value))
+        value = held if isinstance(value, float) or held != value else int(value)
     text = number(value)
     return f"({text})" if text.startswith("-") else text
 

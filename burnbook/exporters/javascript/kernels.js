@@ -3,6 +3,18 @@
 // They work on flat typed arrays, write their results into one that they are handed,
 // and sum in double precision where they can. Sizes come by name, in the last argument.
 
+/** The numbers of an input as float32s. */
+function floatsOf(given) {
+  return given instanceof Float32Array ? given : Float32Array.from(given);
+}
+
+/** The elements of an input as 0 and 1: what counts as true is 1. */
+function bitsOf(given) {
+  const bits = new Uint8Array(given.length);
+  for (let i = 0; i < bits.length; i++) bits[i] = given[i] ? 1 : 0;
+  return bits;
+}
+
 /** out = x · weight + bias. x [rows, inputs], weight [inputs, outputs] */
 function linear(x, weight, bias, out, { rows, inputs, outputs }) {
   for (let r = 0; r < rows; r++) {

@@ -10,6 +10,7 @@ from burnbook.exporters.javascript.expressions import (
     EXPRESSIONS,
     USES,
     expression,
+    kept,
     literal,
 )
 from burnbook.exporters.lowering import (
@@ -25,6 +26,7 @@ from burnbook.program import Size, size_text
 from burnbook.program.sizes import Dim
 
 ARRAYS = {"f32": "Float32Array", "i32": "Int32Array", "bool": "Uint8Array"}
+READERS = {"f32": "floatsOf", "bool": "bitsOf"}  # of inputs, functions of kernels.js
 WIDTHS = {"f32": 4, "i32": 4, "bool": 1}
 # Names that mean something in JavaScript, or in a file that is written.
 RESERVED = frozenset(
@@ -66,6 +68,8 @@ def text_of(plan: Plan, made: Packed, weights: str, target: Path) -> str:
         line.op for call in plan.calls if isinstance(call, Chain) for line in call.lines
     }
     used |= {USES[op] for op in ops & USES.keys()}
+    kinds = {storage.kind for _, storage in plan.inputs}
+    used |= {READERS[kind] for kind in kinds & READERS.keys()}
     functions = files.needed(_library(), used)
     functions += [
         _along(kernel) for kernel in dict.fromkeys(kernels) if _is_along(kernel)
@@ -156,7 +160,10 @@ def _model(plan: Plan, calls: list[str], weights: str) -> list[str]:
     if slots:
         lines.append(f"    const [{', '.join(slots)}] = this.buffers;")
     for value, storage in plan.inputs:
-        lines.append(f"    const {storage.name} = inputs[{files.quoted(value.name)}];")
+        given = f"inputs[{files.quoted(value.name)}]"
+        if storage.kind in READERS:
+            given = f"{READERS[storage.kind]}({given})"
+        lines.append(f"    const {storage.name} = {given};")
     lines += ["", *[f"    {call}" for call in calls], "", "    return {"]
     for name, (value, storage) in zip(names, plan.outputs, strict=True):
         data = f"{storage.place}.slice(0, {files.size(storage.size)})"
@@ -264,7 +271,10 @@ def _element(array: str, index: str, kind: str) -> str:
 
 
 def _rows(chain: Chain, elements: list[str], out: str) -> list[str]:
-    """The lines of a chain; an element that an expression names twice gets a name."""
+    """The lines of a chain; an element that an expression names twice gets a name.
+
+    Each line is rounded as if it was stored; the array of results rounds the last one.
+    """
     rows: list[str] = []
     named: dict[str, str] = {}
     made: list[str] = []
@@ -287,7 +297,7 @@ def _rows(chain: Chain, elements: list[str], out: str) -> list[str]:
         value = expression(line, given)
         if number + 1 < len(chain.lines):
             made.append(f"{line.op}_{number}")
-            rows.append(f"const {made[-1]} = {value};")
+            rows.append(f"const {made[-1]} = {kept(line, value)};")
         elif line.gives == "bool":
             rows.append(f"{out} = Number({value});")
         else:

@@ -24,7 +24,7 @@ class Storage:
 
     role: "input", "constant" or "result". kind: "f32", "i32" or "bool". slot: which
     buffer holds a result. array: the elements of a constant. codes: those of quantized
-    weights, and what a step of them stands for.
+    weights with one scale and no offset, and what a step of them stands for.
     """
 
     name: str

@@ -40,7 +40,7 @@ class Packed:
 
 
 def packed(constants: Iterable[Storage], precision: str) -> Packed:
-    """All constants, one behind the other; codes of quantized weights stay codes."""
+    """All constants, one behind the other; those that have codes, as codes."""
     data = bytearray()
     table: list[tuple[str, str, int, int, float]] = []
     for one in constants:

@@ -16,6 +16,7 @@ from burnbook.exporters.forms import (
     codes_of,
     output_names,
     program_of,
+    refuse_twice,
     refuse_without_form,
 )
 from burnbook.exporters.lowering.calls import (
@@ -455,7 +456,9 @@ def lowered(
     Raises: ArgumentError with all operations that have no kernel, and where they stand.
     """
     program = program_of(where, model, examples, batch)
-    lowering = Lowering(program, reserved, output_names(where, program, names))
+    outputs = output_names(where, program, names, any_key=True)
+    refuse_twice(where, "output", list(names))
+    lowering = Lowering(program, reserved, outputs)
     plan = lowering.run()
     if plan is None:
         refuse_without_form(where, lowering.problems)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.exporters.forms import refuse_narrower
 from burnbook.exporters.micropython.registry import (
     BINARY,
     NEVER_ZERO,
@@ -90,6 +91,7 @@ def mask_fill(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
 @form("cast", "recast")
 def cast(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     """Files have floats alone: whole numbers are cut, and what is not zero is true."""
+    refuse_narrower(step, "rounds", "wraps")
     before, after = step.inputs[0].dtype.kind, step.out.dtype.kind
     if after == "b" != before:
         w.unary(step, UNARY["to_bool"])

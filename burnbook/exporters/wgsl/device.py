@@ -65,6 +65,7 @@ class Runner:
         ]
         held: dict[Storage, Any] = dict(self.weights)
         for (_, storage), array in zip(self.plan.inputs, arrays, strict=True):
+            array = array.astype(bool) if storage.kind == "bool" else array
             given = np.ascontiguousarray(array, TYPES[storage.kind])
             held[storage] = self._filled(given)
         batch = device.create_buffer(size=16, usage="UNIFORM|COPY_DST")

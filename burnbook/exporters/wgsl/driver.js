@@ -71,7 +71,8 @@ export class Model {
     const { device } = this;
     device.queue.writeBuffer(this.batch, 0, new Uint32Array([n, 0, 0, 0]));
     for (const [key, { name, type }] of Object.entries(INPUTS)) {
-      const data = ARRAYS[type].from(inputs[key]);
+      const isBool = type === "bool";
+      const data = ARRAYS[type].from(inputs[key], isBool ? Boolean : undefined);
       if (data.length) device.queue.writeBuffer(this.named.get(name), 0, data);
     }
     const encoder = device.createCommandEncoder();
@@ -90,14 +91,14 @@ export class Model {
       return { ...output, read };
     });
     device.queue.submit([encoder.finish()]);
-    const results = {};
+    const results = [];
     for (const { name, read, type, shape, count } of reads) {
       await read.mapAsync(GPUMapMode.READ);
       const data = new ARRAYS[type](read.getMappedRange().slice(0), 0, count);
       read.destroy();
-      results[name] = { data, shape };
+      results.push([name, { data, shape }]);
     }
-    return results;
+    return Object.fromEntries(results);
   }
 }
 

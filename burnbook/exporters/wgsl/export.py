@@ -79,10 +79,12 @@ def to_wgsl(
     model: a module, a function of tensors, or a `Program`. examples: tensors that it
     takes; of a Program none. weights: "embedded" in the file, or "beside" it in
     `<name>.<hash>.weights`, where the file finds them. precision: of the weights in the
-    file: "f32", "f16" or "int8"; kernels compute with f32. batch: the dim of the
-    examples that may have any size, or None. output_names: one for each output; without
-    them they are called as the keys or fields that they stand under in the result, else
-    as the operations.
+    file: "f32", "f16" or "int8"; kernels compute with f32. Codes of weights that were
+    quantized symmetrically, with one scale for a whole tensor, stay codes in the file;
+    other quantized weights are written as the numbers that they stand for. batch: the
+    dim of the examples that may have any size, or None. output_names: one for each
+    output, all different; without them they are called as the keys or fields that they
+    stand under in the result, else as the operations.
 
     The page gets the model by `const model = await Model.load()`, and `await
     model.forward` takes flat arrays by the names of the inputs, and gives `{ data,
@@ -94,8 +96,15 @@ def to_wgsl(
     planned here, so that a run in the browser only binds and dispatches. Kernels
     cannot raise: an index beyond a table reads its last row.
 
-    Whole numbers have 32 bits there, not 64: a literal or a constant beyond them is
-    refused, and what is computed wraps around.
+    WGSL lets compilers take it that there is no NaN and no infinity. Activations,
+    comparisons, extremes, and tests of NaN look at the bits of what they are given, so
+    that NaN is as it is here and a broken input gives a broken result. But a compiler
+    may reckon as if numbers were exact: it may take x - x for 0, and x + 1e8 - 1e8
+    for x, even where x is NaN or is too small for the sum.
+
+    Floats have 32 bits there: f64 and f16 are computed with f32 as well, and a cast
+    that rounds to f16 is refused. Whole numbers have 32 bits as well, not 64: a literal
+    or a constant beyond them is refused, and what is computed wraps around.
 
     Raises: ArgumentError with all operations that have no kernel, and where they stand;
     GraphError where the model cannot be captured.

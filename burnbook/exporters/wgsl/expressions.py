@@ -14,7 +14,7 @@ from burnbook.program.sizes import Dim
 
 EXPRESSIONS = {
     "copy": "{x}",
-    "relu": "max({x}, 0.0)",
+    "relu": "or_nan({x}, max({x}, 0.0))",
     "sigmoid": "sigmoid({x})",
     "tanh": "squashed({x})",
     "gelu": "{x} * (0.5 + 0.5 * erf({x} * 0.70710678))",
@@ -28,13 +28,13 @@ EXPRESSIONS = {
     "tan": "tan({x})",
     "asin": "arcsine({x})",
     "acos": "1.5707963 - arcsine({x})",
-    "atan": "atan({x})",
+    "atan": "or_nan({x}, atan({x}))",
     "sinh": "sinh({x})",
     "cosh": "cosh({x})",
     "asinh": "asinh({x})",
     "acosh": "acosh({x})",
     "atanh": "atanh({x})",
-    "atan2": "atan2({x}, {y})",
+    "atan2": "angle({x}, {y})",
     "hypot": "length(vec2f({x}, {y}))",
     "abs": "abs({x})",
     "neg": "-({x})",
@@ -71,7 +71,7 @@ EXPRESSIONS = {
     "bool_or": "{x} || {y}",
     "bool_xor": "{x} != {y}",
     "bool_not": "!({x})",
-    "to_bool": "{x} != 0.0",
+    "to_bool": "is_nan({x}) || {x} != 0.0",
     "is_nan": "is_nan({x})",
     "is_inf": "is_inf({x})",
     "is_finite": "!(is_nan({x}) || is_inf({x}))",
@@ -82,6 +82,9 @@ EXPRESSIONS = {
     "bitwise_left_shift": "{x} << u32({y})",
     "bitwise_right_shift": "{x} >> u32({y})",
     "where": "select({z}, {y}, {x})",
+}
+COMPARISONS = {
+    *("equal", "not_equal", "greater", "greater_equal", "lower", "lower_equal"),
 }
 WHOLE = {  # of whole numbers
     "powf": "whole_power({x}, {y})",
@@ -107,13 +110,30 @@ def expression(line: Line, names: list[str]) -> str:
     if line.op == "div" and line.takes == "f32" and _is_zero(line.args[1]):
         sign = math.copysign(1.0, line.args[1])
         return f"{names[0]} * {literal(sign * math.inf, 'f32')}"
+    if line.op == "mul" and line.takes == "f32" and any(map(_is_zero, line.args)):
+        return f"times_zero({names[0]}, {names[1]})"
+    if line.op in COMPARISONS and line.takes == "f32":
+        return _compared(line, text.format(x=names[0], y=names[1]), names)
     given = dict(zip("xyz", names, strict=False))
     attrs = {name: literal(value, line.takes) for name, value in line.attrs.items()}
     return text.format(**given, **attrs)
 
 
+def _compared(line: Line, text: str, names: list[str]) -> str:
+    """A comparison that knows of NaN, which compilers may take for a number."""
+    pairs = zip(line.args, names, strict=True)
+    lost = [
+        f"is_nan({name})"
+        for argument, name in pairs
+        if not (isinstance(argument, NUMBERS) and argument == argument)
+    ]
+    if line.op == "not_equal":
+        return " || ".join([*dict.fromkeys(lost), text])
+    return " && ".join([*(f"!{one}" for one in dict.fromkeys(lost)), text])
+
+
 def _is_zero(value: object) -> TypeGuard[float]:
-    """Whether it is a literal 0, by which no driver need divide as one expects."""
+    """Whether it is a literal 0, with which drivers do not reckon as one expects."""
     return isinstance(value, NUMBERS) and value == 0
 
 
@@ -163,5 +183,6 @@ def _cast(line: Line, name: str) -> str:
     if line.takes == line.gives:
         return name
     if line.gives == "bool":
-        return f"{name} != {literal(0, line.takes)}"
+        table = WHOLE if line.takes == "i32" else EXPRESSIONS
+        return table["to_bool"].format(x=name)
     return f"{line.gives}({name})"

@@ -50,9 +50,30 @@ fn is_inf(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u;
 }
 
+// NaN where x is, else what was found from x: functions of WGSL may lose it.
+fn or_nan(x: f32, found: f32) -> f32 {
+  return select(found, x, is_nan(x));
+}
+
+// The larger of two, NaN if one of them is.
+fn larger(x: f32, y: f32) -> f32 {
+  return or_nan(x, or_nan(y, max(x, y)));
+}
+
+// The smaller of two, NaN if one of them is.
+fn smaller(x: f32, y: f32) -> f32 {
+  return or_nan(x, or_nan(y, min(x, y)));
+}
+
+// x · y where one of them is 0: compilers take it for 0, whatever the other is.
+fn times_zero(x: f32, y: f32) -> f32 {
+  if (is_nan(x) || is_nan(y) || is_inf(x) || is_inf(y)) { return not_a_number(); }
+  return bitcast<f32>((bitcast<u32>(x) ^ bitcast<u32>(y)) & 0x80000000u);
+}
+
 // tanh x, which not every driver survives for a large x.
 fn squashed(x: f32) -> f32 {
-  return tanh(clamp(x, -15.0, 15.0));
+  return or_nan(x, tanh(clamp(x, -15.0, 15.0)));
 }
 
 // 1 / (1 + e⁻ˣ), without overflow.
@@ -60,15 +81,35 @@ fn sigmoid(x: f32) -> f32 {
   return 0.5 + 0.5 * squashed(0.5 * x);
 }
 
+// The angle of the point (x, y), also on the axes and at infinity, which atan2 leaves open.
+fn angle(y: f32, x: f32) -> f32 {
+  if (is_nan(x) || is_nan(y)) { return not_a_number(); }
+  let is_left = (bitcast<u32>(x) & 0x80000000u) != 0u;
+  let is_below = (bitcast<u32>(y) & 0x80000000u) != 0u;
+  var size = 0.0;
+  if (is_inf(y)) {
+    size = select(1.5707964, select(0.7853982, 2.3561945, is_left), is_inf(x));
+  } else if (y == 0.0 || is_inf(x)) {
+    size = select(0.0, 3.1415927, is_left);
+  } else if (x == 0.0) {
+    size = 1.5707964;
+  } else {
+    return atan2(y, x);
+  }
+  return select(size, -size, is_below);
+}
+
 // The angle whose sine is x, to more digits than some drivers have for asin.
 fn arcsine(x: f32) -> f32 {
-  return atan2(x, sqrt((1.0 - x) * (1.0 + x)));
+  if (abs(x) > 1.0) { return not_a_number(); }
+  return angle(x, sqrt((1.0 - x) * (1.0 + x)));
 }
 
 // ln(1 + x), exact near 0.
 fn log1p(x: f32) -> f32 {
   let y = 1.0 + x;
   if (y == 1.0) { return x; }
+  if (y == x) { return log(x); }
   return log(y) * (x / (y - 1.0));
 }
 

@@ -26,11 +26,11 @@ REDUCTIONS = {  # of f32: begin, value, joined, end
     "sum": ("0.0", "{v}", "found + value", "found"),
     "mean": ("0.0", "{v}", "found + value", "found / f32(COUNT)"),
     "prod": ("1.0", "{v}", "found * value", "found"),
-    "max": ("-infinity()", "{v}", "max(found, value)", "found"),
-    "min": ("infinity()", "{v}", "min(found, value)", "found"),
+    "max": ("-infinity()", "{v}", "larger(found, value)", "found"),
+    "min": ("infinity()", "{v}", "smaller(found, value)", "found"),
     "length": ("0.0", "{v} * {v}", "found + value", "sqrt(found)"),
-    "all": ("1u", "u32({v} != {zero})", "min(found, value)", "found"),
-    "any": ("0u", "u32({v} != {zero})", "max(found, value)", "found"),
+    "all": ("1u", "u32({is_true})", "min(found, value)", "found"),
+    "any": ("0u", "u32({is_true})", "max(found, value)", "found"),
 }
 WHOLE = {
     "sum": ("0", "{v}", "found + value", "found"),
@@ -202,8 +202,7 @@ def _body(call: Call) -> str:
     word = call.kernel.removeprefix("reduce_")
     kind = next(iter(call.reads.values())).kind
     if word in SEARCHES:
-        text = _file("search").replace("BETTER", SEARCHES[word])
-        return text.replace("ELEMENT", ELEMENTS[kind]).replace("WORD", word[3:])
+        return _search(word, kind)
     if call.kernel in RUNNING:
         table = WHOLE if kind == "i32" else REDUCTIONS
         begin, _, joined, _ = table[RUNNING[call.kernel]]
@@ -213,15 +212,32 @@ def _body(call: Call) -> str:
         table = WHOLE if kind == "i32" and word in WHOLE else REDUCTIONS
         begin, value, joined, end = table[word]
         element = "u32" if word in ("all", "any") else ELEMENTS[kind]
-        zero = {"f32": "0.0", "i32": "0", "bool": "0u"}[kind]
-        value = value.format(v="x[start + i * INNER]", zero=zero)
+        is_true = {"f32": "is_nan({v}) || {v} != 0.0", "i32": "{v} != 0"}
+        value = value.replace("{is_true}", is_true.get(kind, "{v} != 0u"))
+        value = value.format(v="x[start + i * INNER]")
         text = _file("reduce").replace("JOINED", joined).replace("VALUE", value)
         text = text.replace("BEGIN", begin).replace("END", end)
         return text.replace("ELEMENT", element).replace("WORD", word)
     text = _file(call.kernel).replace("ELEMENT", ELEMENTS[kind])
     if call.kernel == "argsort" and kind != "f32":
-        text = re.sub(r"order_of\((x\[.*?\])\);", r"\1;", text)
+        text = _unordered(text)
     return text
+
+
+def _search(word: str, kind: str) -> str:
+    """The kernel of argmax or argmin: NaN is found first, as if it were the best."""
+    text = _file("search").replace("WORD", word[3:])
+    if kind != "f32":
+        text = _unordered(text).replace("BETTER", SEARCHES[word])
+        return text.replace("ELEMENT", ELEMENTS[kind])
+    if word == "argmin":
+        text = text.replace("order_of(x", "order_of(-x")
+    return text.replace("BETTER", ">").replace("ELEMENT", "i32")
+
+
+def _unordered(text: str) -> str:
+    """A kernel that orders elements of x, which are whole numbers, by themselves."""
+    return re.sub(r"order_of\((x\[.*?\])\);", r"\1;", text)
 
 
 def _groups(call: Call) -> Groups:

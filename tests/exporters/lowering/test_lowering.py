@@ -322,7 +322,7 @@ def named(x):
 @pytest.mark.parametrize("write", [to_javascript, to_wgsl])
 def test_outputs_are_called_as_the_keys_that_they_stand_under(write, tmp_path):
     made = write(named, tmp_path / "net.js", Tensor.ones([1, 3]))
-    assert made.outputs == ("sum", "idx", "mul")
+    assert made.outputs == ("sum", "idx", "2x")
     text = (tmp_path / "net.js").read_text("utf-8")
     assert "// out sum [n, 3] f32" in text
     assert "// out idx [n, 1] i32" in text
@@ -330,8 +330,30 @@ def test_outputs_are_called_as_the_keys_that_they_stand_under(write, tmp_path):
 
 @pytest.mark.parametrize("write", [to_javascript, to_wgsl])
 def test_names_of_outputs_may_be_given(write, tmp_path):
-    x, names = Tensor.ones([1, 3]), ["a", "b", "a"]
+    x, names = Tensor.ones([1, 3]), ["a", "b", "in"]
     made = write(named, tmp_path / "net.js", x, output_names=names)
-    assert made.outputs == ("a", "b", "a_2")
+    assert made.outputs == ("a", "b", "in")
     with pytest.raises(ArgumentError, match="2 names came, and there are 3 outputs"):
         write(named, tmp_path / "net.js", x, output_names=["a", "b"])
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl])
+def test_a_name_of_an_output_is_not_given_twice(write, tmp_path):
+    path = tmp_path / "net.js"
+    with pytest.raises(ArgumentError, match="'a' is given to two outputs"):
+        write(named, path, Tensor.ones([1, 3]), output_names=["a", "b", "a"])
+    assert not path.exists()
+
+
+NARROWER = {
+    "f16": lambda x: x.cast("f16").cast("f32"),
+    "f16 of i32": lambda x: x.cast("i32").cast("f16"),
+}
+
+
+@pytest.mark.parametrize("write", [to_javascript, to_wgsl, to_micropython])
+@pytest.mark.parametrize("name", NARROWER)
+def test_a_cast_that_rounds_to_f16_is_refused(name, write, tmp_path):
+    path = tmp_path / ("net.py" if write is to_micropython else "net.js")
+    with pytest.raises(ArgumentError, match="it rounds to f16"):
+        write(NARROWER[name], path, Tensor.ones([1, 3]))

@@ -1,6 +1,8 @@
 """Networks as kernels: what they give, what they are made of, what names may do."""
 
+import json
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from burnbook.exporters.wgsl.writer import MOST_GROUPS, spread
 from burnbook.program import capture
 from burnbook.tensor import Tensor, linalg
 from tests.support.gpu_here import needs_gpu
+from tests.support.node_models import NODE, needs_node
 from tests.support.written_models import MODELS, digits, guide, numbers, taught
 
 DEVICE = Numpy()
@@ -221,6 +224,46 @@ def test_a_name_that_looks_like_the_row_of_an_input_stays_a_name(tmp_path):
     text = to_wgsl(program, tmp_path / "model.js").path.read_text()
     (row,) = re.findall(r"const INPUTS = \{\n  (.*)\n\};", text)
     assert row.startswith(f'"{name}": {{ name: "a__scale_b___scale__1", type: "f32", ')
+
+
+@needs_node
+def test_the_page_writes_bools_as_0_and_1_and_gives_results_by_any_key(tmp_path):
+    """A device that computes nothing: it keeps what is written to it."""
+
+    def run(b):
+        return {"__proto__": b.bool_not(), "a b": b.any()}
+
+    b = Tensor.from_numpy(np.array([True, False]), DEVICE)
+    made = to_wgsl(run, tmp_path / "model.mjs", b, batch=None)
+    device = """
+      globalThis.GPUBufferUsage = globalThis.GPUMapMode = {};
+      const written = [];
+      const read = (size) => ({
+        mapAsync() {}, destroy() {}, getMappedRange: () => new ArrayBuffer(size),
+      });
+      const any = { getBindGroupLayout() {} };
+      const nothing = new Proxy({}, { get: (_, name) =>
+        name === "beginComputePass" ? () => nothing : () => {} });
+      const device = {
+        queue: { writeBuffer: (_, at, data) => written.push([...data]), submit() {} },
+        createBuffer: ({ size }) => read(size), createShaderModule() {},
+        createComputePipelineAsync: () => any, createBindGroup() {},
+        createCommandEncoder: () => nothing,
+      };
+    """
+    code = (
+        device
+        + f"""
+      const {{ Model }} = await import({json.dumps(made.path.as_uri())});
+      const model = await Model.load(device);
+      const found = await model.forward([0.5, 0]);
+      console.log(JSON.stringify([Object.keys(found), written.at(-1)]));
+    """
+    )
+    asked = [NODE, "--input-type=module", "-e", code]
+    keys, bools = json.loads(subprocess.check_output(asked, text=True))
+    assert keys == ["__proto__", "a b"]
+    assert bools == [1, 0]
 
 
 def test_other_shapes_and_batches_are_refused(tmp_path):

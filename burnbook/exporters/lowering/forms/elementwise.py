@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.exporters.forms import narrows, refuse_narrower
 from burnbook.exporters.lowering.calls import KINDS, Line, Made, View
 from burnbook.exporters.lowering.lowering import Lowering, straight
 from burnbook.exporters.lowering.registry import form
@@ -96,7 +97,19 @@ def mask_fill(w: Lowering, step: Step, *, value: float) -> None:
 
 @form("cast", "recast")
 def cast(w: Lowering, step: Step, **attrs: Any) -> None:
-    w.element(step, "cast")
+    refuse_narrower(step, "rounds")
+    if narrows(step) != "wraps":
+        w.element(step, "cast")
+        return
+    x, out = step.inputs[0], step.out
+    bits = 8 * out.dtype.itemsize
+    steps: list[tuple[str, Any, int]] = [("bitwise_and", x, (1 << bits) - 1)]
+    if out.dtype.kind == "i":
+        steps = [
+            ("bitwise_left_shift", x, 32 - bits),
+            ("bitwise_right_shift", Made(0), 32 - bits),
+        ]
+    w.grow(out, [Line(op, (one, y), "i32", "i32") for op, one, y in steps])
 
 
 @form("batch_norm_known")

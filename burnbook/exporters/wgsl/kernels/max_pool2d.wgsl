@@ -9,7 +9,7 @@ fn by_thread(place: u32) {
     for (var m = 0u; m < KERNEL_WIDTH; m++) {
       let column = j * STRIDE_WIDTH + m * DILATION_WIDTH - PADDING_WIDTH;
       if (row < HEIGHT && column < WIDTH) {
-        most = max(most, x[(plane * HEIGHT + row) * WIDTH + column]);
+        most = larger(most, x[(plane * HEIGHT + row) * WIDTH + column]);
       }
     }
   }

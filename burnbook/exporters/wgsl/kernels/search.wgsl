@@ -5,9 +5,9 @@ var<workgroup> bests: array<ELEMENT, WORKGROUP>;
 fn by_workgroup(row: u32, lane: u32) {
   let start = row / INNER * COUNT * INNER + row % INNER;
   var found = min(lane, COUNT - 1u);
-  var best = x[start + found * INNER];
+  var best = order_of(x[start + found * INNER]);
   for (var i = lane; i < COUNT; i += WORKGROUP) {
-    let value = x[start + i * INNER];
+    let value = order_of(x[start + i * INNER]);
     if (value BETTER best) {
       found = i;
       best = value;

@@ -12,6 +12,6 @@ fn by_workgroup(row: u32, lane: u32) {
     total += value;
   }
   total = sum_of_lanes(lane, total) + select(0.0, exp(-most), QUIET);
-  total = max(total, 1.1754943508222875e-38);
+  total = larger(total, 1.1754943508222875e-38);
   for (var i = lane; i < COUNT; i += WORKGROUP) { out[start + i] /= total; }
 }
