@@ -415,3 +415,32 @@ def test_tokens_are_ints_and_masks_are_bools():
     text = source(model, ints(2, 5, below=9))
     assert "tokens: Tensor<B, 2, Int>" in text
     assert "use burn::tensor::{Int, Tensor};" in text
+
+
+@pytest.mark.parametrize("name", ["Cargo.toml", "src/main.rs", "src/model.rs"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_crate_of_somebody_else_is_replaced_only_when_asked(name, version, tmp_path):
+    model = nn.Sequential(fc=nn.LinearConfig(3, 2).init(DEVICE))
+    foreign = tmp_path / name
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_text("// by hand\n")
+    with pytest.raises(RecordError, match="not written by this exporter") as caught:
+        to_rust(model, tmp_path, floats(2, 3), version=version)
+    assert caught.value.facts == [name]
+    assert "overwrite=True" in str(caught.value)
+    assert foreign.read_text() == "// by hand\n"
+    assert [path for path in tmp_path.rglob("*.*") if path.is_file()] == [foreign]
+    to_rust(model, tmp_path, floats(2, 3), version=version, overwrite=True)
+    assert foreign.read_text() != "// by hand\n"
+    to_rust(model, tmp_path, floats(2, 3), version=version)  # now it is ours
+
+
+def test_record_of_somebody_else_is_no_part_of_a_crate(tmp_path):
+    model = nn.Sequential(fc=nn.LinearConfig(3, 2).init(DEVICE))
+    path = model.save_file(
+        tmp_path / "model", NamedMpkFileRecorder(FullPrecisionSettings)
+    )
+    before = path.read_bytes()
+    with pytest.raises(RecordError, match="not written by this exporter"):
+        to_rust(model, tmp_path, floats(2, 3))
+    assert path.read_bytes() == before
