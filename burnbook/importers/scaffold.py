@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from burnbook.core.errors import RecordError
+from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.core.files import PathLike, printable
 from burnbook.module import Module
 from burnbook.module.param import ParamRecord
@@ -106,6 +106,7 @@ def scaffold(path: PathLike, name: str = "Model") -> str:
     Raises:
         RecordError: the file cannot be read, its format has no names (.bin), or there
             are no parameters in it.
+        ArgumentError: no class can have this name.
 
     Example:
         >>> import tempfile
@@ -122,6 +123,7 @@ def scaffold(path: PathLike, name: str = "Model") -> str:
         >>> folder.cleanup()
     """
     where = f"scaffold {printable(path)}"
+    _refuse_name(name, where)
     recorder = recorder_for(Path(path), where)
     read = recorder.read(path)
     item = read.item
@@ -137,8 +139,20 @@ def scaffold(path: PathLike, name: str = "Model") -> str:
         what = "this is the record of an optimizer, whose names are ids"
         raise RecordError(where, what, cure="the record of the model beside it")
     flat = recorder.extension in ("bpk", "safetensors")
-    made = Scaffold(_type_name(name), flat, read.metadata.release)
+    made = Scaffold(name, flat, read.metadata.release)
     return made.source(item, Path(path).name, recorder)
+
+
+def _refuse_name(name: str, where: str) -> None:
+    """Raise for what cannot be the name of the outermost class."""
+    if not name.isidentifier() or keyword.iskeyword(name):
+        what = f"{name!r} is no name of a class in Python"
+        cure = "letters, digits and underscores, not beginning with a digit"
+        cure = "another word" if keyword.iskeyword(name) else cure
+        raise ArgumentError(where, what, cure=cure)
+    if name in HIDING or name in IN_LOAD or name.endswith("Recorder"):
+        what = f"the source needs the name {name!r} for something else"
+        raise ArgumentError(where, what, cure="another name")
 
 
 class Scaffold:
@@ -434,6 +448,7 @@ HIDING = {
     "init",
     "self",
 }  # a class needs these names
+IN_LOAD = {"load", "str", "FullPrecisionSettings", "OtherVariant"}
 
 
 def _in_docstring(name: str) -> str:

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from burnbook import nn
-from burnbook.core.errors import RecordError
+from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.importers.scaffold import scaffold
 from burnbook.module import Module
 from burnbook.module.param import ParamId, ParamRecord
@@ -176,10 +177,29 @@ def test_record_decides_no_code(tmp_path):
     path = CompactRecorder().record(
         {name: dict(linear) for name in names}, tmp_path / "bad"
     )
-    tree = ast.parse(scaffold(path, 'Net"""'))
+    tree = ast.parse(scaffold(path, "Net"))
     assert not [
         n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == "print"
     ]
+
+
+BAD_NAMES = [
+    "", "1Bad", "class", "my model", "None", 'Net"""', "a.b", "Module", "nn", "load",
+    "CompactRecorder",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_what_no_class_can_be_called_is_refused(name, tmp_path):
+    path = written(nn.Sequential(fc=nn.LinearConfig(2, 3).init(DEVICE)), tmp_path)
+    with pytest.raises(ArgumentError, match=re.escape(repr(name))):
+        scaffold(path, name)
+
+
+@pytest.mark.parametrize("name", ["Net", "my_net", "Réseau", "match"])
+def test_class_has_the_name_that_was_asked_for(name, tmp_path):
+    path = written(nn.Sequential(fc=nn.LinearConfig(2, 3).init(DEVICE)), tmp_path)
+    assert f"class {name}(Module):" in scaffold(path, name)
 
 
 def test_record_without_names_or_parameters_is_refused(tmp_path):
