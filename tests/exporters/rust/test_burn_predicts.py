@@ -23,7 +23,7 @@ from burnbook.exporters.rust.project import (
 )
 from burnbook.exporters.rust.text import Dialect
 from burnbook.tensor import Tensor
-from tests.support import cargo, rust_models
+from tests.support import cargo, rust_models, rust_operations
 from tests.support.rust_crate import several_sources
 
 CLOSE = 1e-5
@@ -34,10 +34,10 @@ FOLDERS = {"0.15": "check-0.15", "0.22": "check-0.22"}  # whose target is shared
 @cache
 def models(version):
     """Modules and their inputs, by name."""
-    rows = {**rust_models.rows(rust_models.layers), **rust_models.rows(rust_models.own)}
+    sources = [rust_models.layers, rust_models.own, rust_operations.operations]
     if version == "0.22":
-        rows |= rust_models.rows(rust_models.newer_layers)
-    return rows
+        sources += [rust_models.newer_layers, rust_operations.newer_operations]
+    return {k: v for source in sources for k, v in rust_models.rows(source).items()}
 
 
 def build(folder: Path, version: str, name: str) -> Path:

@@ -13,6 +13,7 @@ from burnbook.core.errors import GraphError, RecordError
 from burnbook.core.op import OPS
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.exporters.rust import rust_model, to_rust
+from burnbook.exporters.rust.calls import captured
 from burnbook.exporters.rust.functions import arguments_of
 from burnbook.exporters.rust.layers import BOTH, NEW
 from burnbook.exporters.rust.operations import NEWER, RULES
@@ -20,22 +21,24 @@ from burnbook.module import Module
 from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.record.settings import HalfPrecisionSettings
 from burnbook.tensor import Tensor, activation
-from tests.support import rust_models
+from tests.support import rust_models, rust_operations
 from tests.support.rust_models import DEVICE, floats, ints
 
 HERE = Path(__file__).parent
 OLD = rust_models.rows(rust_models.layers)
 OWN = rust_models.rows(rust_models.own)
 NEWEST = rust_models.rows(rust_models.newer_layers)
+OPERATIONS = rust_models.rows(rust_operations.operations)
+NEWER_OPERATIONS = rust_models.rows(rust_operations.newer_operations)
 VERSIONS = ("0.15", "0.22")
 
 
 def of_both():
     """Every model with each release that it can be written for."""
     for version in VERSIONS:
-        for name, row in {**OLD, **OWN}.items():
+        for name, row in {**OLD, **OWN, **OPERATIONS}.items():
             yield pytest.param(*row, version, id=f"{name}-{version}")
-    for name, row in NEWEST.items():
+    for name, row in {**NEWEST, **NEWER_OPERATIONS}.items():
         yield pytest.param(*row, "0.22", id=f"{name}-0.22")
 
 
@@ -72,7 +75,8 @@ def test_everything_that_is_used_is_imported_and_brackets_close(model, inputs, v
     used = set(re.findall(r"(?<![:\w])([A-Z]\w+)\b(?!:\s)", plain))
     assert used <= known
     for name in re.findall(r"\b[A-Z]\w+\b", imported):
-        assert name in rest or name in ("Module", "Config", "Recorder")
+        traits = ("Module", "Config", "Recorder", "ElementConversion")
+        assert name in rest or name in traits
 
 
 @pytest.mark.parametrize(("model", "inputs", "version"), list(of_both()))
@@ -363,6 +367,36 @@ def test_every_layer_of_the_table_is_among_the_models():
     kinds -= {"Sequential"}
     unproven = {"GaussianNoise", "GateController"}  # no forward that is always the same
     assert {*BOTH, *NEW} - kinds <= unproven
+
+
+def test_every_operation_of_the_table_is_among_the_models():
+    rows = {**OLD, **OWN, **NEWEST, **OPERATIONS, **NEWER_OPERATIONS}.values()
+    programs = [captured(model, inputs, "forward", 0)[0] for model, inputs in rows]
+    used = {step.op.name for program in programs for step in program.steps}
+    assert {*RULES, *NEWER} - used <= {"max_pool2d"}  # which max_pool does now
+
+
+def test_product_is_refused_where_burn_computes_it_by_logarithms():
+    for operation in (Tensor.prod, lambda x: x.prod_dim(1)):
+        model = nn.Sequential(operation)
+        with pytest.raises(RecordError, match="NaN where a factor is below 0") as error:
+            rust_model(model, floats(2, 3))
+        assert 'version="0.22"' in str(error.value)
+        assert ".prod" in source(model, floats(2, 3), version="0.22")
+
+
+def test_operation_with_a_number_that_burn_lacks_is_refused():
+    model = nn.Sequential(lambda i: i.fmod_scalar(3))
+    with pytest.raises(RecordError, match="no fmod of Int"):
+        rust_model(model, ints(2, 3, below=9), version="0.22")
+
+
+def test_model_that_runs_with_some_sizes_of_the_batch_only_is_written():
+    class Third(Module):
+        def forward(self, x):
+            return x.slice([(2, 3)]) + x.select(0, Tensor.from_data([2], x.device()))
+
+    assert body(source(Third(), floats(3, 4)))[-1] == "x2 + x"
 
 
 def test_values_of_a_model_on_autodiff_are_those_of_its_record(tmp_path):
