@@ -16,7 +16,7 @@ from burnbook.exporters.rust.functions import Function, arguments_of
 from burnbook.exporters.rust.modules import Modules, refuse
 from burnbook.exporters.rust.operations import kind_of
 from burnbook.exporters.rust.source import module_source
-from burnbook.exporters.rust.text import Dialect, identifier, snake_case, type_name
+from burnbook.exporters.rust.text import Dialect, snake_case, type_name
 from burnbook.module import Module
 from burnbook.nn.sequential import Sequential
 from burnbook.program import Value
@@ -266,9 +266,10 @@ def locked(name: str, lock: Path = LOCK, old: str = "cell") -> str:
 def main_source(made: RustModel) -> str:
     """main.rs: predict from a file of numbers, or from ones."""
     given = arguments_of(made.function.call.inside)
-    names = ", ".join(identifier(path, "x") for path, _ in given)
     first, value = given[0]
-    more = f" ({names})" if len(given) > 1 else ""
+    names = [path for path, _ in given]
+    more = f" ({', '.join(names)})" if len(given) > 1 else ""
+    inputs = ", ".join(f'"{name}"' for name in names)
     lines = [
         f"//! Predicts with {made.title}: `cargo run -- input.json`, or from ones.",
         "//!",
@@ -276,7 +277,8 @@ def main_source(made: RustModel) -> str:
         f'//! {{"{first}": {{"shape": {_example(value)}, "data": [ … ]}}}}{more}',
         "mod model;",
         "",
-        *imports(made.dialect),
+        *imports(made.dialect, "use std::process::ExitCode;"),
+        f"const INPUTS: [&str; {len(names)}] = [{inputs}];",
         f'const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/{made.file}");',
         "",
         numbers_text(made.dialect),
@@ -287,15 +289,15 @@ def main_source(made: RustModel) -> str:
     return "\n".join(lines)
 
 
-def imports(dialect: Dialect) -> list[str]:
-    """What the example of a release imports."""
+def imports(dialect: Dialect, *others: str) -> list[str]:
+    """What the example of a release imports, and others behind it."""
     more = "Device, " if dialect.new else ""
     first = [f"use burn::tensor::{{{more}Tensor, TensorData}};"]
     backend = [] if dialect.new else ["type B = NdArray<f32>;", ""]
     if not dialect.new:
         first.insert(0, "use burn::backend::NdArray;")
     serde = ["use serde::{Deserialize, Serialize};", "use std::collections::BTreeMap;"]
-    return [*first, *serde, "", *backend]
+    return [*first, *serde, *others, "", *backend]
 
 
 def numbers_text(dialect: Dialect) -> str:

@@ -128,5 +128,18 @@ def test_crate_of_the_guide_predicts_from_a_file(tmp_path):
         [program, given], capture_output=True, text=True, env=environment, check=True
     )
     compare(json.loads(done.stdout), model.forward(*inputs))
+    right = numbers(inputs[0])
+    for wrong, why in (
+        ({"image": right}, 'the inputs are ["image"], the model takes ["images"]'),
+        ({}, 'the inputs are [], the model takes ["images"]'),
+        ({"images": right, "more": right}, 'the inputs are ["images", "more"], '),
+        ({"images": {**right, "data": [1.0]}}, "1 numbers do not fill the shape"),
+    ):
+        given.write_text(json.dumps(wrong))
+        done = subprocess.run([program, given], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert done.stderr.startswith(f"{given}: ")
+        assert why in done.stderr
     ones = subprocess.run([program], capture_output=True, text=True, check=True)
     compare(json.loads(ones.stdout), model.forward(Tensor.ones([1, 28, 28])))
