@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from burnbook import nn
-from burnbook.tensor import Tensor, activation, module
+from burnbook.tensor import Tensor, activation, linalg, module
 from tests.support.rust_models import Example, floats, ints, mask
 
 Operation = Callable[..., Tensor]
@@ -45,6 +45,8 @@ LINES: dict[str, Operation] = {  # of x, y [3, 4], between -1 and 1
     "log_softmax": lambda x, y: activation.log_softmax(x, 0),
     "sum_dim": lambda x, y: x.sum_dim(1),
     "mean_dim": lambda x, y: x.mean_dim(0),
+    "l2_norm": lambda x, y: linalg.l2_norm(x, 1),
+    "std": lambda x, y: x.std(0),
     "max_dim": lambda x, y: x.max_dim(1),
     "min_dim": lambda x, y: x.min_dim(0),
     "any_dim": lambda x, y: x.any_dim(1),
@@ -71,6 +73,7 @@ LINES: dict[str, Operation] = {  # of x, y [3, 4], between -1 and 1
     "square": lambda x, y: x.powi_scalar(2),
     "power": lambda x, y: x.powi_scalar(3),
     "powf": lambda x, y: (x + 2.0).powf(y),
+    "half_power": lambda x, y: x.abs().powf_scalar(0.5),
     "powf_scalar": lambda x, y: (x + 2.0).powf_scalar(0.3),
     "remainder_scalar": lambda x, y: x.remainder_scalar(0.3),
     "equal": lambda x, y: x.equal(y.sum_dim(0)),

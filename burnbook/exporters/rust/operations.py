@@ -60,8 +60,8 @@ def written(step: Step, out: Writing) -> str:
     name = step.op.name
     rule = (NEWER.get(name) if out.dialect.new else None) or RULES.get(name)
     if rule is None:
-        line = f", {step.line}: {step.line.text}" if step.line else ""
-        raise Untranslatable(f"Burn {out.dialect.version} has no {name}{line}")
+        name = PUBLIC.get(name, name)
+        raise Untranslatable(f"Burn {out.dialect.version} has no {name}")
     if not isinstance(rule, str):
         return rule(out, step)
     named = dict(zip(step.op.inputs, step.inputs, strict=False))
@@ -363,6 +363,12 @@ def _added(method: str) -> Callable[[Writing, Step], str]:
     return rule
 
 
+def _length_dim(out: Writing, step: Step) -> str:
+    (x,) = step.inputs
+    dim = attrs_of(step)["dim"] % len(x.shape)
+    return f"{out.expression(x)}.powi_scalar(2).sum_dim({dim}).sqrt()"
+
+
 def _sort(out: Writing, step: Step) -> str:
     way = "_descending" if attrs_of(step).get("descending") else ""
     return _along(f"{step.op.name}{way}")(out, step)
@@ -533,6 +539,32 @@ _METHODS = (
 _FUNCTIONS = "relu gelu sigmoid silu mish log_sigmoid"
 _DIMS = "sum_dim mean_dim max_dim min_dim any_dim all_dim argmax argmin gather"
 
+#: What an operation is called where people use it, if that differs from its own name.
+PUBLIC = {
+    "argmedian": "median",
+    "deform_corners": "deform_conv2d",
+    "deform_patches": "deform_conv2d",
+    "det": "linalg.det",
+    "det_sign": "linalg.slogdet",
+    "fft_pairs": "signal.cfft",
+    "from_codes": "dequantize",
+    "hot_rows": "one_hot_fill (or one_hot)",
+    "inverse": "linalg.inv",
+    "irfft_pairs": "signal.irfft",
+    "length": "the norm of all elements (clipping)",
+    "log_det": "linalg.slogdet",
+    "log_softmax_at": "rnnt_loss",
+    "max_pool_indices": "max_pool with indices",
+    "max_pool_pick": "max_pool with indices",
+    "neighbor_sum": "local_response_norm",
+    "recast": "cast",
+    "rfft_pairs": "signal.rfft",
+    "select_put": "indexing that replaces values",
+    "slide": "unfold",
+    "solve": "linalg.solve",
+    "to_codes": "quantize",
+}
+
 #: What each operation is in every release.
 RULES: dict[str, Rule] = {
     **{name: f"{{x}}.{name}()" for name in _METHODS.split()},
@@ -558,9 +590,11 @@ RULES: dict[str, Rule] = {
     "equal": comparison("equal", "equal"),
     "expand": _expand,
     "flip": _axes("flip"),
+    "half_power": "{x}.powf_scalar(0.5)",
     "greater": comparison("greater", "lower"),
     "greater_equal": comparison("greater_equal", "lower_equal"),
     "leaky_relu": "activation::leaky_relu({x}, {negative_slope})",
+    "length_dim": _length_dim,
     "linear": _linear,
     "log_softmax": _softmax("log_softmax"),
     "lower": comparison("lower", "greater"),

@@ -16,7 +16,7 @@ from burnbook.exporters.rust import rust_model, to_rust
 from burnbook.exporters.rust.calls import captured
 from burnbook.exporters.rust.functions import arguments_of
 from burnbook.exporters.rust.layers import BOTH, NEW
-from burnbook.exporters.rust.operations import NEWER, RULES
+from burnbook.exporters.rust.operations import NEWER, PUBLIC, RULES
 from burnbook.module import Module
 from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.record.settings import HalfPrecisionSettings
@@ -270,6 +270,38 @@ def test_field_with_a_word_of_rust_gets_a_line_behind_it():
     assert list(made.record) == ["type_"]
 
 
+def test_names_that_burn_has_for_itself_get_something_behind_them():
+    model, inputs = OWN["names"]
+    made = rust_model(model, *inputs)
+    kinds = re.findall(r"pub struct (\w+)<B", made.source)
+    assert kinds == [
+        "Names2", "B2", "S2", "B3", "Self2", "Default2", "Clone2", "NamesRecord",
+        "Some2", "Visitor2",
+    ]  # fmt: skip
+    assert list(made.record) == [
+        "b", "s", "device_", "mapper_", "visitor_", "record_", "content_", "type_",
+        "constant1", "constant2",
+    ]  # fmt: skip
+    assert list(made.record["s"]) == ["a_b", "a_b_2"]
+
+
+def test_parts_of_two_tuples_have_settings_of_their_own():
+    class Both(Module):
+        left: tuple[Module, ...]
+        right: tuple[Module, ...]
+
+        def forward(self, x):
+            for part in (*self.left, *self.right):
+                x = part.forward(x)
+            return x
+
+    block = nn.Sequential(nn.LinearConfig(3, 3).init(DEVICE))
+    norm = nn.LayerNormConfig(3).init(DEVICE)
+    text = source(Both((block, norm), (norm, block)), floats(2, 3))
+    fields = re.findall(r"pub (\w+): \w+Config,", text)
+    assert fields[:4] == ["left_0", "left_1", "right_0", "right_1"]
+
+
 REFUSED = {
     "gru": (nn.GruConfig(4, 3, True), (floats(2, 5, 4),), "never reads its own"),
     "quiet": (
@@ -331,6 +363,41 @@ def test_operation_that_burn_lacks_is_named_with_its_line():
         rust_model(Running(), floats(2, 3))
     assert "return x.cumsum(1)" in str(caught.value)
     assert "x.cumsum(1)" in source(Running(), floats(2, 3), version="0.22")
+
+
+def test_every_operation_that_burn_lacks_is_listed_by_the_name_that_people_use():
+    class Inner(Module):
+        def forward(self, x):
+            return x.cumsum(1)
+
+    class Several(Module):
+        inner: Inner
+
+        def forward(self, x):
+            windows = self.inner.forward(x).unfold(1, 2, 1)
+            windows = windows.unfold(1, 2, 1).sum() * x.prod()
+            hot = (x > 0.0).int().one_hot_fill(2, 3.0, 1.0)
+            return windows + hot.float().sum() + x.median(1).sum()
+
+    with pytest.raises(RecordError, match="no word for 6 parts") as caught:
+        rust_model(Several(Inner()), floats(2, 4))
+    rows = [
+        (name, fact.split(", test_source.py")[0]) for name, fact in caught.value.facts
+    ]
+    assert [name for name, _ in rows] == ["inner.forward"] + 5 * ["Several.forward"]
+    assert [fact for _, fact in rows] == [
+        "Burn 0.15.0 has no cumsum",
+        "Burn 0.15.0 has no unfold",
+        "Burn 0.15.0 has no unfold",
+        "prod: Burn 0.15 computes exp(Σ log x), which is NaN where a factor is below 0",
+        "Burn 0.15.0 has no one_hot_fill (or one_hot)",
+        "Burn 0.15.0 has no median",
+    ]
+
+
+def test_operation_is_refused_by_the_name_of_a_function():
+    assert not {*PUBLIC} & {*RULES, *NEWER}
+    assert {*PUBLIC} <= {*OPS}
 
 
 def test_release_without_rust_is_refused():
@@ -441,7 +508,7 @@ def test_example_names_the_inputs_that_it_reads(tmp_path):
     assert names == ["input_tensor", "input_attn"]
     folder = to_rust(model, tmp_path / "e", *inputs)
     main = (folder / "src/main.rs").read_text()
-    assert all(f'"{name}"' in main for name in names)
+    assert 'const INPUTS: [&str; 2] = ["input_tensor", "input_attn"];' in main
 
 
 def test_tokens_are_ints_and_masks_are_bools():
