@@ -365,6 +365,19 @@ def test_operation_that_burn_lacks_is_named_with_its_line():
     assert "x.cumsum(1)" in source(Running(), floats(2, 3), version="0.22")
 
 
+@pytest.mark.parametrize(("version", "inside"), [("0.15", True), ("0.22", False)])
+@pytest.mark.parametrize("name", ["GroupNorm", "InstanceNorm"])
+def test_norm_is_refused_with_the_setting_that_burn_has(name, version, inside):
+    config = {"GroupNorm": nn.GroupNormConfig(2, 4)}.get(name, nn.InstanceNormConfig(4))
+    model = nn.Sequential(norm=config.with_epsilon_inside(inside).init(DEVICE))
+    with pytest.raises(RecordError) as caught:
+        rust_model(model, floats(2, 4, 8), version=version)
+    setting = f"{name}Config(…).with_epsilon_inside({not inside})"
+    assert setting in str(caught.value)
+    model = nn.Sequential(norm=config.with_epsilon_inside(not inside).init(DEVICE))
+    assert "norm: " in source(model, floats(2, 4, 8), version=version)
+
+
 def test_every_operation_that_burn_lacks_is_listed_by_the_name_that_people_use():
     class Inner(Module):
         def forward(self, x):
