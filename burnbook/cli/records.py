@@ -135,7 +135,7 @@ def _refuse_other(path: Path, data: bytes) -> None:
     if not path.is_file() or read_whole(path, RecordError) == data:
         return
     what = "the file exists, and holds something else"
-    cure = "another name, or --overwrite to overwrite it"
+    cure = "another name, or --overwrite to replace it"
     raise ArgumentError(f"write {printable(path)}", what, cure=cure)
 
 
