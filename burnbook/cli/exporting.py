@@ -233,6 +233,7 @@ def run_export(options: argparse.Namespace) -> int:
 def run_rust(options: argparse.Namespace) -> int:
     """Write a crate; what cannot be written is listed before anything is."""
     from burnbook.exporters.rust import rust_model, to_rust
+    from burnbook.exporters.rust.project import files_of
     from burnbook.record.inspection import recorder_for
     from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
 
@@ -252,7 +253,6 @@ def run_rust(options: argparse.Namespace) -> int:
     settings = HalfPrecisionSettings if options.half else FullPrecisionSettings
     named |= {"settings": settings, "overwrite": options.overwrite}
     path = to_rust(module, options.folder, *examples, **named)
-    for file in sorted(path.rglob("*.*")):
-        if file.is_file() and "target" not in file.parts:
-            say(f"wrote {file}, {file.stat().st_size:,} bytes")
+    for file in (path / name for name in files_of(options.burn)):
+        say(f"wrote {file}, {file.stat().st_size:,} bytes")
     return 0

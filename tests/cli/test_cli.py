@@ -547,8 +547,13 @@ def test_export_rust_replaces_a_crate_of_somebody_only_when_asked(tmp_path, caps
     given = ["export-rust", tmp_path, "--module", f"{__name__}:make_linear"]
     given += ["--input", "1x2"]
     assert "--overwrite" in fails(capsys, *given)
-    assert run(capsys, *given, "--overwrite")[0] == 0
-    assert run(capsys, *given)[0] == 0
+    (tmp_path / "notes.txt").touch()
+    code, out, _ = run(capsys, *given, "--overwrite", "--burn", "0.22")
+    assert code == 0
+    written = [line.split(",")[0].removeprefix("wrote ") for line in out.splitlines()]
+    names = ["Cargo.toml", "model.bpk", "src/main.rs", "src/model.rs"]
+    assert written == [str(tmp_path / name) for name in names]
+    assert run(capsys, *given, "--burn", "0.22")[0] == 0
 
 
 def test_convert_refuses_a_module_that_does_not_fit(tmp_path, capsys):

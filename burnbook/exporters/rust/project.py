@@ -156,6 +156,14 @@ def to_rust(
     return folder
 
 
+def files_of(version: str) -> list[str]:
+    """What `to_rust` writes into the folder for this release of Burn."""
+    new = Dialect.of(version).new
+    record = f"model.{'bpk' if new else 'mpk'}"
+    names = ["Cargo.lock", "Cargo.toml", record, "src/main.rs", "src/model.rs"]
+    return names[1:] if new else names
+
+
 def _refuse_foreign(folder: Path, names: Iterable[str]) -> None:
     """Raise where a file that would be written is there, and is not of a crate of ours.
 
