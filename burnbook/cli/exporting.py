@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from burnbook.cli.records import make_module
+from burnbook.cli.records import make_module, refuse_record
 from burnbook.cli.shared import Subcommands, command, say
-from burnbook.core.errors import ArgumentError
-from burnbook.core.files import printable
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -79,6 +76,11 @@ def add_commands(commands: Subcommands) -> None:
     )
     made.add_argument(
         "--check", action="store_true", help="only report what Burn cannot say"
+    )
+    made.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace files in the folder that this command did not write",
     )
 
 
@@ -152,21 +154,11 @@ def _zeros(sizes: tuple[int, ...], kind: str, device: Any) -> Any:
     return made.bool() if kind == "bool" else made
 
 
-def _refuse_record(options: argparse.Namespace, *targets: Path) -> None:
-    """Raise where a file that would be written is the record that is read."""
-    for target in targets:
-        with contextlib.suppress(OSError):  # one of them is not there
-            if target.samefile(options.record):
-                where = f"write {printable(target)}"
-                what = "that is the record which is read"
-                raise ArgumentError(where, what, cure="another name for what it writes")
-
-
 def _read(options: argparse.Namespace) -> tuple[Any, list[Any]]:
     """The module with the record in it, and examples of its inputs."""
     from burnbook.record.inspection import recorder_for
 
-    _refuse_record(options, options.target)
+    refuse_record(options.record, options.target)
     recorder = recorder_for(options.record, f"read {options.record}")
     module = make_module(options.module).load_file(options.record, recorder)
     return module, _examples(module, options)
@@ -223,7 +215,7 @@ def run_export(options: argparse.Namespace) -> int:
         FullPrecisionSettings,
     )
 
-    _refuse_record(options, options.target)
+    refuse_record(options.record, options.target)
     wide = options.dtype == "f64"
     settings = DoublePrecisionSettings if wide else FullPrecisionSettings
     recorder = type(recorder_for(options.record, f"read {options.record}"))(settings)
@@ -241,25 +233,26 @@ def run_export(options: argparse.Namespace) -> int:
 def run_rust(options: argparse.Namespace) -> int:
     """Write a crate; what cannot be written is listed before anything is."""
     from burnbook.exporters.rust import rust_model, to_rust
+    from burnbook.exporters.rust.project import files_of
     from burnbook.record.inspection import recorder_for
     from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
 
     module = make_module(options.module)
     if options.record is not None:
         names = ("model.mpk", "model.bpk")
-        _refuse_record(options, *(options.folder / name for name in names))
+        refuse_record(options.record, *(options.folder / name for name in names))
         recorder = recorder_for(options.record, f"read {options.record}")
         module = module.load_file(options.record, recorder)
     examples = _examples(module, options)
-    named = {"version": options.burn, "method": options.method}
+    named: dict[str, Any] = {"version": options.burn, "method": options.method}
     if options.check:
         made = rust_model(module, *examples, **named)
         lines = made.source.count("\n")
         say(f"{made.title} can be written for Burn {options.burn}: {lines} lines")
         return 0
     settings = HalfPrecisionSettings if options.half else FullPrecisionSettings
-    path = to_rust(module, options.folder, *examples, settings=settings, **named)
-    for file in sorted(path.rglob("*.*")):
-        if file.is_file() and "target" not in file.parts:
-            say(f"wrote {file}, {file.stat().st_size:,} bytes")
+    named |= {"settings": settings, "overwrite": options.overwrite}
+    path = to_rust(module, options.folder, *examples, **named)
+    for file in (path / name for name in files_of(options.burn)):
+        say(f"wrote {file}, {file.stat().st_size:,} bytes")
     return 0

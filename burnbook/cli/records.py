@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import sys
 from pathlib import Path
 from typing import Any
 
 from burnbook.cli.shared import Subcommands, command, say
-from burnbook.core.errors import RecordError
-from burnbook.core.files import atomic_write
+from burnbook.core.errors import ArgumentError, RecordError
+from burnbook.core.files import atomic_write, printable, read_whole
 
 EXAMPLE = "--module my_model:make"
 
@@ -59,6 +60,11 @@ def add_commands(commands: Subcommands) -> None:
     made.add_argument(
         "--name", default="Model", help="the name of the class; default: Model"
     )
+    made.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="overwrite a file that holds something else",
+    )
 
 
 def run_inspect(options: argparse.Namespace) -> int:
@@ -91,14 +97,46 @@ def run_scaffold(options: argparse.Namespace) -> int:
     """Show or write the source of a module."""
     from burnbook.importers.scaffold import scaffold
 
+    if options.output is not None:
+        refuse_record(options.file, options.output)
     text = scaffold(options.file, options.name)
     if options.output is None:
         say(text.rstrip("\n"))
         return 0
+    data = text.encode()
+    if not options.overwrite:
+        _refuse_other(options.output, data)
     with atomic_write(options.output, RecordError) as file:
-        file.write(text.encode())
+        file.write(data)
     say(f"wrote {options.output}")
     return 0
+
+
+def refuse_record(record: Path, *targets: Path) -> None:
+    """Raise where a file that would be written is the record that is read.
+
+    Raises:
+        ArgumentError: one of the targets is that file, under whatever name.
+    """
+    for target in targets:
+        with contextlib.suppress(OSError, ValueError):  # one of them is not there
+            if target.samefile(record):
+                where = f"write {printable(target)}"
+                what = "that is the record which is read"
+                raise ArgumentError(where, what, cure="another name for what it writes")
+
+
+def _refuse_other(path: Path, data: bytes) -> None:
+    """Raise where a file holds anything else than what would be written.
+
+    Why: what was written once is edited by hand, `forward` at least; so a first line
+    does not tell that nothing of a person's would be lost.
+    """
+    if not path.is_file() or read_whole(path, RecordError) == data:
+        return
+    what = "the file exists, and holds something else"
+    cure = "another name, or --overwrite to replace it"
+    raise ArgumentError(f"write {printable(path)}", what, cure=cure)
 
 
 def make_module(place: str) -> Any:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from burnbook.core.errors import RecordError
+from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.core.files import PathLike, printable
 from burnbook.module import Module
 from burnbook.module.param import ParamRecord
@@ -106,6 +106,7 @@ def scaffold(path: PathLike, name: str = "Model") -> str:
     Raises:
         RecordError: the file cannot be read, its format has no names (.bin), or there
             are no parameters in it.
+        ArgumentError: no class can have this name.
 
     Example:
         >>> import tempfile
@@ -122,6 +123,7 @@ def scaffold(path: PathLike, name: str = "Model") -> str:
         >>> folder.cleanup()
     """
     where = f"scaffold {printable(path)}"
+    _refuse_name(name, where)
     recorder = recorder_for(Path(path), where)
     read = recorder.read(path)
     item = read.item
@@ -137,8 +139,20 @@ def scaffold(path: PathLike, name: str = "Model") -> str:
         what = "this is the record of an optimizer, whose names are ids"
         raise RecordError(where, what, cure="the record of the model beside it")
     flat = recorder.extension in ("bpk", "safetensors")
-    made = Scaffold(_type_name(name), flat, read.metadata.release)
+    made = Scaffold(name, flat, read.metadata.release)
     return made.source(item, Path(path).name, recorder)
+
+
+def _refuse_name(name: str, where: str) -> None:
+    """Raise for what cannot be the name of the outermost class."""
+    if not name.isidentifier() or keyword.iskeyword(name):
+        what = f"{name!r} is no name of a class in Python"
+        cure = "letters, digits and underscores, not beginning with a digit"
+        cure = "another word" if keyword.iskeyword(name) else cure
+        raise ArgumentError(where, what, cure=cure)
+    if name in HIDING or name in IN_LOAD or name.endswith("Recorder"):
+        what = f"the source needs the name {name!r} for something else"
+        raise ArgumentError(where, what, cure="another name")
 
 
 class Scaffold:
@@ -434,6 +448,7 @@ HIDING = {
     "init",
     "self",
 }  # a class needs these names
+IN_LOAD = {"load", "str", "FullPrecisionSettings", "OtherVariant"}
 
 
 def _in_docstring(name: str) -> str:
@@ -515,7 +530,18 @@ def _without_numbers(node: dict[str, Any]) -> Found | None:
 # Layers
 
 Rule = Callable[[Scaffold, dict[str, Any]], Found | None]
-CONV = "stride, dilation, groups and padding are not in the record"
+
+
+def _absent(*names: str) -> str:
+    """What a comment says of settings that no record has."""
+    *first, last = names
+    are = "are" if first else "is"
+    return f"{', '.join(first)}{' and ' * bool(first)}{last} {are} not in the record"
+
+
+CONV = _absent("stride", "dilation", "groups", "padding")
+LSTM = _absent("batch_first", "reverse", "clip", "the activations")
+BI_LSTM = _absent("batch_first", "clip", "the activations")
 
 
 def _bias(node: dict[str, Any]) -> str:
@@ -574,7 +600,7 @@ def _transposed(node: dict[str, Any], shape: tuple[int, ...], sizes: str) -> Fou
 
 def _batch_norm(made: Scaffold, node: dict[str, Any]) -> Found:
     config = f"nn.BatchNormConfig({_shape(node['gamma'])[0]})"
-    return Found("nn.BatchNorm", config)
+    return Found("nn.BatchNorm", config, open=_absent("epsilon", "momentum"))
 
 
 def _norm(made: Scaffold, node: dict[str, Any]) -> Found | None:
@@ -583,19 +609,20 @@ def _norm(made: Scaffold, node: dict[str, Any]) -> Found | None:
         return None
     size, keys = _shape(node["gamma"])[0], set(node)
     if "num_groups" in keys:
-        note = "the number of groups is not in the record"
+        note = _absent("the number of groups", "epsilon", "epsilon_inside")
         return Found("nn.GroupNorm", f"nn.GroupNormConfig(1, {size})", open=note)
     if "num_channels" in keys:
-        return Found("nn.InstanceNorm", f"nn.InstanceNormConfig({size})")
+        note = _absent("epsilon", "epsilon_inside")
+        return Found("nn.InstanceNorm", f"nn.InstanceNormConfig({size})", open=note)
+    note, alike = _absent("epsilon"), "the names are the same; " if made.flat else ""
     if not _is_tensor(node.get("beta")):
         if "beta" in keys:
-            return Found("nn.LayerNorm", f"nn.LayerNormConfig({size}, bias=False)")
-        note = (
-            "or a LayerNorm without bias: the names are the same" if made.flat else ""
-        )
-        return Found("nn.RmsNorm", f"nn.RmsNormConfig({size})", open=note)
-    note = "or a GroupNorm or InstanceNorm: the names are the same" if made.flat else ""
-    return Found("nn.LayerNorm", f"nn.LayerNormConfig({size})", open=note)
+            config = f"nn.LayerNormConfig({size}, bias=False)"
+            return Found("nn.LayerNorm", config, open=note)
+        other = alike and f"or a LayerNorm without bias: {alike}"
+        return Found("nn.RmsNorm", f"nn.RmsNormConfig({size})", open=other + note)
+    other = alike and f"or a GroupNorm or InstanceNorm: {alike}"
+    return Found("nn.LayerNorm", f"nn.LayerNormConfig({size})", open=other + note)
 
 
 def _prelu(made: Scaffold, node: dict[str, Any]) -> Found | None:
@@ -636,24 +663,32 @@ def _lstm_config(name: str, node: dict[str, Any]) -> str | None:
 
 def _lstm(made: Scaffold, node: dict[str, Any]) -> Found | None:
     config = _lstm_config("Lstm", node)
-    return None if config is None else Found("nn.Lstm", config)
+    return None if config is None else Found("nn.Lstm", config, open=LSTM)
 
 
 def _gru_config(
-    made: Scaffold, name: str, node: dict[str, Any]
+    made: Scaffold, name: str, node: dict[str, Any], others: str
 ) -> tuple[str, str] | None:
+    """The config of a Gru, and what the record leaves open of it.
+
+    Why: before Burn 0.17 there is no reset_after, and a Gru computes as with False; a
+    record of such a release has the name only where that does not hold.
+    """
     sizes = _gate_of(node["update_gate"])
     if sizes is None:
         return None
-    old = bool(made.release) and made.release < (0, 17)
+    old = () < made.release < (0, 17)
     text = f"nn.{name}Config({', '.join(map(str, sizes))}"
-    if old:
-        return f"{text}, reset_after=False)", ""
-    return f"{text})", "whether reset_after holds is not in the record"
+    if old and "reset_after" not in node:
+        release = ".".join(map(str, made.release[:2]))
+        note = f"Burn {release} computes as with reset_after=False; {others}"
+        return f"{text}, reset_after=False)", note
+    note = others if old else f"whether reset_after holds, {others}"
+    return f"{text})", note
 
 
 def _gru(made: Scaffold, node: dict[str, Any]) -> Found | None:
-    found = _gru_config(made, "Gru", node)
+    found = _gru_config(made, "Gru", node, LSTM)
     return None if found is None else Found("nn.Gru", found[0], open=found[1])
 
 
@@ -661,7 +696,8 @@ def _rnn(made: Scaffold, node: dict[str, Any]) -> Found | None:
     sizes = _gate_of(node["gate"])
     if sizes is None:
         return None
-    return Found("nn.Rnn", f"nn.RnnConfig({', '.join(map(str, sizes))})")
+    config = f"nn.RnnConfig({', '.join(map(str, sizes))})"
+    return Found("nn.Rnn", config, open=LSTM)
 
 
 def _both_ways(made: Scaffold, node: dict[str, Any]) -> Found | None:
@@ -671,14 +707,15 @@ def _both_ways(made: Scaffold, node: dict[str, Any]) -> Found | None:
         return None
     if "input_gate" in inner:
         config = _lstm_config("BiLstm", inner)
-        return None if config is None else Found("nn.BiLstm", config)
+        return None if config is None else Found("nn.BiLstm", config, open=BI_LSTM)
     if "update_gate" in inner:
-        found = _gru_config(made, "BiGru", inner)
+        found = _gru_config(made, "BiGru", inner, BI_LSTM)
         return None if found is None else Found("nn.BiGru", found[0], open=found[1])
     sizes = _gate_of(inner.get("gate"))
     if sizes is None:
         return None
-    return Found("nn.BiRnn", f"nn.BiRnnConfig({', '.join(map(str, sizes))})")
+    config = f"nn.BiRnnConfig({', '.join(map(str, sizes))})"
+    return Found("nn.BiRnn", config, open=BI_LSTM)
 
 
 def _swiglu(made: Scaffold, node: dict[str, Any]) -> Found | None:
@@ -691,7 +728,8 @@ def _swiglu(made: Scaffold, node: dict[str, Any]) -> Found | None:
     is_feed = "dropout" in node or (made.flat and first != second)
     if is_feed and second == first[::-1]:
         config = f"nn.PositionWiseFeedForwardConfig({first[0]}, {first[1]})"
-        return Found("nn.PositionWiseFeedForward", config)
+        note = _absent("dropout", "the activation")
+        return Found("nn.PositionWiseFeedForward", config, open=note)
     if first != second:
         return None
     bias = ", bias=True" if _is_tensor(inner.get("bias")) else ""
@@ -707,7 +745,7 @@ def _attention(made: Scaffold, node: dict[str, Any]) -> Found | None:
     if any(len(shape) != 2 for shape in shapes):
         return None
     d_model = shapes[0][0]
-    heads = "the number of heads is not in the record"
+    heads = _absent("the number of heads", "dropout", "min_float", "quiet_softmax")
     if (
         all(shape == (d_model, d_model) for shape in shapes)
         and "n_heads_kv" not in node
@@ -760,7 +798,14 @@ def _transformer(made: Scaffold, node: dict[str, Any]) -> Found | None:
         return None
     d_model, d_ff = shape
     sizes = f"{d_model}, {d_ff}, {_heads(d_model)}, {len(layers)}"
-    note = "the number of heads and norm_first are not in the record"
+    note = _absent(
+        "the number of heads",
+        "norm_first",
+        "dropout",
+        "quiet_softmax",
+        "the activation",
+        "epsilon of the norms",
+    )
     return Found(f"nn.{kind}", f"nn.{kind}Config({sizes})", open=note)
 
 

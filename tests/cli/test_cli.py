@@ -9,6 +9,7 @@ import sys
 import time
 import tomllib
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -498,6 +499,61 @@ def test_scaffold_shows_or_writes_the_source_of_a_module(tmp_path, capsys):
     assert "there are no parameters" in fails(
         capsys, "scaffold", tmp_path / "state.mpk"
     )
+
+
+@pytest.mark.parametrize("way", ["same", "spelled", "link", "hard link"])
+def test_scaffold_never_overwrites_the_record_that_it_reads(
+    way, tmp_path, capsys, monkeypatch
+):
+    path = make_linear().save_file(tmp_path / "net", CompactRecorder())
+    before = path.read_bytes()
+    target = tmp_path / "other.py"
+    if way == "same":
+        target = path
+    elif way == "spelled":
+        monkeypatch.chdir(tmp_path)
+        target = Path("../") / tmp_path.name / "net.mpk"
+    elif way == "link":
+        target.symlink_to(path)
+    else:
+        target.hardlink_to(path)
+    for more in ([], ["--overwrite"]):
+        err = fails(capsys, "scaffold", path, "-o", target, *more)
+        assert "that is the record which is read" in err
+    assert path.read_bytes() == before
+
+
+def test_scaffold_replaces_what_somebody_wrote_only_when_asked(tmp_path, capsys):
+    record = nn.Sequential(fc=make_linear()).save_file(
+        tmp_path / "net", CompactRecorder()
+    )
+    target = tmp_path / "net.py"
+    given = ["scaffold", record, "-o", target]
+    assert run(capsys, *given)[0] == 0
+    written = target.read_text()
+    assert run(capsys, *given)[0] == 0  # the same again
+    target.write_text(written + "# by hand\n")
+    err = fails(capsys, *given)
+    assert "the file exists, and holds something else" in err
+    assert target.read_text() == written + "# by hand\n"
+    assert "--overwrite" in err
+    assert run(capsys, *given, "--overwrite")[0] == 0
+    assert target.read_text() == written
+
+
+def test_export_rust_replaces_a_crate_of_somebody_only_when_asked(tmp_path, capsys):
+    sys.modules[__name__].make_linear = make_linear
+    (tmp_path / "Cargo.toml").write_text("[package]\n")
+    given = ["export-rust", tmp_path, "--module", f"{__name__}:make_linear"]
+    given += ["--input", "1x2"]
+    assert "--overwrite" in fails(capsys, *given)
+    (tmp_path / "notes.txt").touch()
+    code, out, _ = run(capsys, *given, "--overwrite", "--burn", "0.22")
+    assert code == 0
+    written = [line.split(",")[0].removeprefix("wrote ") for line in out.splitlines()]
+    names = ["Cargo.toml", "model.bpk", "src/main.rs", "src/model.rs"]
+    assert written == [str(tmp_path / name) for name in names]
+    assert run(capsys, *given, "--burn", "0.22")[0] == 0
 
 
 def test_convert_refuses_a_module_that_does_not_fit(tmp_path, capsys):

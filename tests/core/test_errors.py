@@ -55,7 +55,6 @@ EXEMPT = {
     "data/dataloader/workers.py ProcessPool.run": "see tests/data/test_processes",
     "data/dataloader/workers.py ProcessPool.run.submit": "the same",
     "data/dataloader/workers.py _lost": "the same",
-    "cli/exporting.py _refuse_record": "it needs a module in a file: see tests/cli",
     "exporters/forms.py _given_names": "ONNX alone: see test_onnx_models.py",
     "exporters/forms.py refuse_twice": "the same",
     "exporters/wgsl/device.py gpu": "it needs a machine without wgpu, or without a GPU",

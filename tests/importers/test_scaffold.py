@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from burnbook import nn
-from burnbook.core.errors import RecordError
+from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.importers.scaffold import scaffold
 from burnbook.module import Module
 from burnbook.module.param import ParamId, ParamRecord
@@ -25,7 +26,7 @@ from burnbook.record import (
 )
 from burnbook.tensor.data import TensorData
 from tests.support import burn_models, rust_models
-from tests.support.rust_models import DEVICE
+from tests.support.rust_models import DEVICE, floats
 
 GOLDEN = Path(__file__).resolve().parents[3] / "shared/golden/burn"
 RECORDS = [  # of models, that Burn wrote
@@ -157,7 +158,69 @@ def test_what_flat_names_leave_open_is_said(tmp_path):
     assert "# or a GroupNorm or InstanceNorm: the names are the same" in text
     text = scaffold(written(held(norm), tmp_path))
     assert "nn.GroupNormConfig(1, 4)" in text
-    assert "# the number of groups is not in the record" in text
+    assert "# the number of groups, epsilon and epsilon_inside are not in the" in text
+
+
+@pytest.mark.parametrize("version", ["0.15.0", "0.16.0", "0.17.0", "0.21.0"])
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("kind", ["Gru", "BiGru"])
+def test_gru_computes_the_same_where_its_record_tells(kind, after, version, tmp_path):
+    config = getattr(nn, f"{kind}Config")(4, 3, True, reset_after=after)
+    model = held(config.init(DEVICE))
+    recorder = NamedMpkFileRecorder(FullPrecisionSettings, version=version)
+    path = model.save_file(tmp_path / "model", recorder)
+    text = scaffold(path)
+    is_old = version < "0.17"
+    assert ("reset_after=False)" in text) is (is_old and not after)
+    assert ("# whether reset_after holds, " in text) is not is_old
+    if not is_old:
+        return
+    found = imported(path, tmp_path).load(str(path), DEVICE)
+    x = floats(2, 5, 4)
+    pairs = zip(outputs(model.part, x), outputs(found.part, x), strict=True)
+    assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+def outputs(layer, x):
+    found = layer.forward(x)
+    found = found if isinstance(found, tuple) else (found,)
+    return [np.asarray(one) for one in found]
+
+
+@pytest.mark.parametrize("recorder", [*NAMED, *FLAT], ids=lambda r: r.__name__)
+def test_default_of_a_gru_is_computed_again(recorder, tmp_path):
+    model = held(nn.GruConfig(4, 3, True).init(DEVICE))
+    path = written(model, tmp_path, recorder)
+    found = imported(path, tmp_path).load(str(path), DEVICE)
+    x = floats(2, 5, 4)
+    assert np.array_equal(outputs(model.part, x)[0], outputs(found.part, x)[0])
+
+
+OPEN = {
+    "lstm": "batch_first, reverse, clip and the activations are",
+    "bi_lstm": "batch_first, clip and the activations are",
+    "gru": "batch_first, reverse, clip and the activations are",
+    "bi_gru": "batch_first, clip and the activations are",
+    "rnn": "batch_first, reverse, clip and the activations are",
+    "bi_rnn": "batch_first, clip and the activations are",
+    "batch_norm1": "epsilon and momentum are",
+    "layer_norm": "epsilon is",
+    "layer_norm_plain": "epsilon is",
+    "rms_norm": "epsilon is",
+    "group_norm": "the number of groups, epsilon and epsilon_inside are",
+    "instance_norm": "epsilon and epsilon_inside are",
+    "feed_forward": "dropout and the activation are",
+    "attention": "the number of heads, dropout, min_float and quiet_softmax are",
+    "encoder": "the number of heads, norm_first, dropout, quiet_softmax, the activation"
+    " and epsilon of the norms are",
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_comment_says_which_settings_no_record_has(name, tmp_path):
+    text = scaffold(written(held(LAYERS[name][0]), tmp_path))
+    comments = re.sub(r"\n +# ", " ", text)
+    assert f"{OPEN[name]} not in the record" in comments
 
 
 def test_names_that_python_has_for_itself_get_a_line_behind_them(tmp_path):
@@ -176,10 +239,29 @@ def test_record_decides_no_code(tmp_path):
     path = CompactRecorder().record(
         {name: dict(linear) for name in names}, tmp_path / "bad"
     )
-    tree = ast.parse(scaffold(path, 'Net"""'))
+    tree = ast.parse(scaffold(path, "Net"))
     assert not [
         n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == "print"
     ]
+
+
+BAD_NAMES = [
+    "", "1Bad", "class", "my model", "None", 'Net"""', "a.b", "Module", "nn", "load",
+    "CompactRecorder",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_what_no_class_can_be_called_is_refused(name, tmp_path):
+    path = written(nn.Sequential(fc=nn.LinearConfig(2, 3).init(DEVICE)), tmp_path)
+    with pytest.raises(ArgumentError, match=re.escape(repr(name))):
+        scaffold(path, name)
+
+
+@pytest.mark.parametrize("name", ["Net", "my_net", "Réseau", "match"])
+def test_class_has_the_name_that_was_asked_for(name, tmp_path):
+    path = written(nn.Sequential(fc=nn.LinearConfig(2, 3).init(DEVICE)), tmp_path)
+    assert f"class {name}(Module):" in scaffold(path, name)
 
 
 def test_record_without_names_or_parameters_is_refused(tmp_path):

@@ -393,6 +393,55 @@ class Pair(Module):
         return self.named["left"].forward(x) + self.named["right"].forward(x)
 
 
+def _holder(name: str) -> type[Module]:
+    """A class of this name with a Linear."""
+
+    def forward(self: Any, x: Tensor) -> Tensor:
+        return self.linear.forward(x)
+
+    fields = {"__annotations__": {"linear": nn.Linear}, "forward": forward}
+    return type(Module)(name, (Module,), {**fields, "__module__": __name__})
+
+
+HOLDERS = ("B", "Self", "Default", "Clone", "NamesRecord", "Some", "Visitor")
+
+
+class Names(Module):
+    """Fields and classes with names that Rust or Burn's derives have for themselves."""
+
+    b: nn.Sequential
+    s: nn.Sequential
+    device: nn.Linear
+    mapper: nn.Linear
+    visitor: nn.Relu
+    record: list[Module]
+    content: tuple[Module, ...]
+    type: Param
+    constant1: Param
+
+    @classmethod
+    def new(cls) -> "Names":
+        def linear() -> nn.Linear:
+            return nn.LinearConfig(4, 4).init(DEVICE)
+
+        shifts = [Param.from_tensor(floats(4, seed=seed)) for seed in (5, 6)]
+        holders = [_holder(name)(linear()) for name in HOLDERS]
+        alike = nn.Sequential(**{"a-b": linear(), "a_b": linear()})
+        rows = nn.Sequential(linear()), alike
+        lists = [holders[0], holders[0].replace()], tuple(holders[1:])
+        return cls(*rows, linear(), linear(), nn.Relu(), *lists, *shifts)
+
+    def forward(self, device):
+        x = self.device.forward(self.s.forward(self.b.forward(device)))
+        x = self.visitor.forward(self.mapper.forward(x))
+        for part in (*self.record, *self.content):
+            x = part.forward(x)
+        many = Tensor.from_numpy(np.arange(20, dtype=np.float32), x.device())
+        for shift in (self.type, self.constant1):
+            x = x + shift.val().unsqueeze(2)
+        return x.sum_dim(1) + many.reshape([1, 20])
+
+
 def own() -> Iterator[tuple[str, Module, tuple[Any, ...]]]:
     """Modules of one's own."""
     yield "guide", ModelConfig(10, 32).init(DEVICE), (floats(2, 28, 28),)
@@ -403,6 +452,7 @@ def own() -> Iterator[tuple[str, Module, tuple[Any, ...]]]:
     yield "operations", Operations(), (floats(3, 4), floats(3, 4, seed=4))
     yield "shared", Shared.new(), (ints(2, 5, below=9),)
     yield "pair", Pair.new(), (floats(3, 4),)
+    yield "names", Names.new(), (floats(3, 4),)
     yield "by_batch", by_batch(), (floats(3, 4),)
     linear, relu = nn.LinearConfig(4, 4), activation.relu
     inner = nn.Sequential(linear.init(DEVICE), nn.Relu())

@@ -134,7 +134,8 @@ class Notes:
     """Notes the calls of a run; a run starts with the call of the model itself."""
 
     def __init__(self) -> None:
-        self.calls: list[_Noted] = []
+        self.calls: list[_Noted] = []  # of the last run that came to its end
+        self.running: list[_Noted] = []
         self.depth = 0
 
     def around(
@@ -145,13 +146,13 @@ class Notes:
 
         def noting(*args: Any, **named: Any) -> Any:
             if self.depth == 0:
-                self.calls = []
+                self.running = []
             bound = signature.bind(*args, **named)
             bound.apply_defaults()
-            number = len(self.calls)
+            number = len(self.running)
             seats, marked = _passed(dict(bound.arguments), number, leaving=False)
             note = _Noted(path, layer, method, seats)
-            self.calls.append(note)
+            self.running.append(note)
             bound.arguments.update(marked)
             self.depth += 1
             try:
@@ -159,6 +160,8 @@ class Notes:
             finally:
                 self.depth -= 1
             note.made, out = _passed(out, number, leaving=True)
+            if self.depth == 0:
+                self.calls = self.running
             return out
 
         return noting

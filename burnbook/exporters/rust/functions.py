@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from burnbook.exporters.rust.calls import TREE, Call
-from burnbook.exporters.rust.operations import kind_of, written
+from burnbook.exporters.rust.operations import PUBLIC, kind_of, written
 from burnbook.exporters.rust.text import (
     KEYWORDS,
     Dialect,
+    Reported,
     Untranslatable,
     identifier,
     number,
@@ -74,6 +75,8 @@ class Function:
     signature: str = ""
     result: str = ""
     tail_shape: str = ""  # of the result, where that is a call
+    refused: dict[str, None] = field(default_factory=dict)  # reasons, in order
+    incomplete: bool = False  # a part that it calls was refused
 
     @property
     def dialect(self) -> Dialect:
@@ -89,7 +92,8 @@ class Function:
         """Write the whole function.
 
         Raises:
-            Untranslatable: Burn has no word for something in it.
+            Untranslatable: Burn has no word for something in it: a line for each.
+            Reported: it calls a part for which Burn has no word.
         """
         given = arguments_of(self.call.inside)
         body = self._alive()
@@ -100,7 +104,11 @@ class Function:
             unused = "" if self.left[value] else "_"
             self.declared.append(f"{unused}{plain}: {kind}")
         for part in body:
-            self._write_part(part)
+            self._try_part(part)
+        if self.refused:
+            raise Untranslatable("\n".join(self.refused))
+        if self.incomplete:
+            raise Reported(name)
         gives = TREE.collect(self.call.gives, Value, [])
         if not gives:
             raise Untranslatable(f"{name} gives no tensor")
@@ -180,6 +188,23 @@ class Function:
         self.left = wanted
         return alive[::-1]
 
+    def _try_part(self, part: Step | Call) -> None:
+        """Write a part, or note why it cannot be, and go on with the rest."""
+        try:
+            self._write_part(part)
+        except Untranslatable as reason:
+            if isinstance(reason, Reported):
+                self.incomplete = True
+            elif isinstance(part, Step) and part.line:
+                self.refused[f"{reason}, {part.line}: {part.line.text}"] = None
+            else:
+                self.refused[str(reason)] = None
+            if isinstance(part, Step):
+                made = [value for value in part.outputs if value is not None]
+            else:
+                made = TREE.collect(part.made, Value, [])
+            self.names.update(dict.fromkeys(made, "x"))
+
     def _write_part(self, part: Step | Call) -> None:
         if isinstance(part, Step):
             used = _inputs(part)
@@ -188,7 +213,8 @@ class Function:
             main = outs[0]
             extra = [v for v in outs[1:] if self.left[v]]
             if extra:
-                raise Untranslatable(f"Burn's {part.op.name} gives one result")
+                name = PUBLIC.get(part.op.name, part.op.name)
+                raise Untranslatable(f"Burn's {name} gives one result")
             self._let(main, text, used)
             return
         made = self.places.call(part, self)

@@ -318,7 +318,8 @@ def _group_norm(layer: NnLayer, dialect: Dialect) -> Layer:
     if inside is not dialect.new:
         where = "to the deviation" if not dialect.new else "below the root"
         raise Untranslatable(
-            f"epsilon_inside={inside}: Burn {dialect.version} adds epsilon {where}"
+            f"epsilon_inside={inside}: Burn {dialect.version} adds epsilon {where}, "
+            f"as does {kind}Config(…).with_epsilon_inside({not inside})"
         )
     sizes = [layer.num_channels]
     if kind == "GroupNorm":

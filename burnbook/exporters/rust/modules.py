@@ -7,6 +7,8 @@ number or a truth value in Python stands as such in the methods, and has no fiel
 
 from __future__ import annotations
 
+import re
+import string
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +25,7 @@ from burnbook.exporters.rust.text import (
     Dialect,
     Reported,
     Untranslatable,
+    field_name,
     identifier,
     literal,
     number,
@@ -84,12 +87,12 @@ class Struct:
     @property
     def generic(self) -> bool:
         """Whether a field has the backend in its type."""
-        return any("<B" in part.kind for _, part in self.fields)
+        return any(re.search(r"<B[,>]", part.kind) for _, part in self.fields)
 
     @property
     def needs_device(self) -> bool:
         """Whether making one takes a device."""
-        return any("device" in part.init for _, part in self.fields)
+        return any(re.search(r"\bdevice\b", part.init) for _, part in self.fields)
 
     @property
     def debug(self) -> bool:
@@ -117,7 +120,7 @@ class Modules:
         self.refused: dict[str, str] = {}
         self.methods: dict[int, str] = {}  # of calls: the name of the function
         self.shared: dict[int, str] = {}
-        self.root = self._struct(model, "", name)
+        self.root = self._struct(model, "", name, "model")
 
     def use(self, module: str, name: str) -> None:
         """Import a name of Burn."""
@@ -134,7 +137,7 @@ class Modules:
         if isinstance(value, (list, tuple)) and any(_holds(part) for part in value):
             return self._several(value, path, name)
         if isinstance(value, dict) and any(map(_holds, value.values())):
-            return self._struct(value, path, type_name(name))
+            return self._struct(value, path, type_name(name), name)
         return None
 
     def _module(self, module: Any, path: str, name: str) -> Node:
@@ -145,7 +148,7 @@ class Modules:
         if layer is None:
             spread = bool(module.spread)
             kind = type_name(name if spread else type(module).__name__)
-            return self._struct(module, path, kind)
+            return self._struct(module, path, kind, name)
         self.use(layer.module, layer.kind)
         self._also(layer.config + layer.init)
         rank = self._rank(path)
@@ -157,7 +160,7 @@ class Modules:
         node = Node(path, kind, layer.init, record=record, layer=layer, module=module)
         if layer.config:
             self.use(layer.module, layer.config_type)
-            rust = identifier(name)
+            rust = field_name(name)
             node.configs = [Config(rust, layer.config_type, layer.config, layer.debug)]
             node.init = layer.init.format(f"self.{rust}")
             if layer.kind.startswith("Interpolate"):  # its init consumes the config
@@ -188,7 +191,7 @@ class Modules:
         count, uses = len(self.structs), {k: set(v) for k, v in self.uses.items()}
         kind = type(module).__name__
         known = kind in BOTH or kind in NEW
-        node = self._struct(module, path, f"{kind}Layer" if known else kind)
+        node = self._struct(module, path, f"{kind}Layer" if known else kind, name)
         failed, self.refused = self.refused, before
         if failed or not self.calls.get(path):
             del self.structs[count:]
@@ -245,14 +248,14 @@ class Modules:
     def _several(self, value: Any, path: str, name: str) -> Node:
         """A list or tuple of parts: a Vec of one type, or a tuple of several."""
         found = [
-            self._node(part, f"{path}.{i}", f"{name}_{i}")
+            self._node(part, f"{path}.{i}", f"{name.rstrip('_')}_{i}")
             for i, part in enumerate(value)
         ]
         nodes = [node for node in found if node is not None]
         if len(nodes) != len(found):
             self.refused[path] = "a list of modules and other things"
             return Node(path, "", "")
-        rust = identifier(name)
+        rust = field_name(name)
         kinds = {node.kind for node in nodes}
         record: Any = [node.record for node in nodes]
         if len(kinds) == 1:
@@ -278,7 +281,10 @@ class Modules:
             record = tuple(record)
         else:
             return self._struct(
-                {f"{i}": part for i, part in enumerate(value)}, path, type_name(name)
+                {f"{i}": part for i, part in enumerate(value)},
+                path,
+                type_name(name),
+                name,
             )
         node = Node(path, kind, init, configs, record, module=value)
         for i, part in enumerate(nodes):
@@ -287,18 +293,19 @@ class Modules:
 
     # Structs
 
-    def _struct(self, module: Any, path: str, name: str) -> Node:
+    def _struct(self, module: Any, path: str, name: str, at: str) -> Node:
+        """A struct of one's own. at: the name of the field that holds it."""
         node = Node(path, "", "", module=module)
         parts = list(children(module))
         if isinstance(module, dict):
             parts = list(module.items())
         fields: list[tuple[str, Node]] = []
         for key, value in parts:
-            at = f"{path}.{key}" if path else str(key)
-            part = self._node(value, at, str(key))
+            place = f"{path}.{key}" if path else str(key)
+            rust = field_name(str(key), [known for known, _ in fields])
+            part = self._node(value, place, rust)
             if part is None:
                 continue
-            rust = identifier(str(key))
             fields.append((rust, part))
             node.parts[str(key)] = (f".{rust}", part)
         functions = self._functions(node, fields)
@@ -307,7 +314,7 @@ class Modules:
         node.struct = struct
         generic = struct.generic and not self.dialect.new
         node.kind = f"{struct.name}{self.dialect.backend if generic else ''}"
-        rust = identifier(path.rpartition(".")[2] or "model")
+        rust = field_name(at)
         node.init = f"self.{rust}.init({'device' if struct.needs_device else ''})"
         usual = {config.name: config.default for config in struct.configs}
         changed = "".join(
@@ -344,9 +351,10 @@ class Modules:
                     if theirs < keys:
                         struct.functions = functions
                     return struct
-        taken = {struct.name for struct in self.structs} | TAKEN
+        known = [one.name + end for one in self.structs for end in DERIVED_ENDS]
+        taken = TAKEN.union(known)
         wanted, count = name, 1
-        while wanted in taken or f"{wanted}Config" in taken:
+        while any(wanted + end in taken for end in DERIVED_ENDS):
             count += 1
             wanted = f"{name}{count}"
         struct = Struct(wanted, cls.__qualname__, fields, functions, configs)
@@ -399,11 +407,25 @@ CHOICES = {
     "PaddingConfig2d": "nn",
     "PaddingConfig3d": "nn",
 }
-#: Names that a struct cannot have.
+#: What the derives of Burn make beside a struct: its name with each of these endings.
+DERIVED_ENDS = ("", "Config", "Record", "RecordItem")
+#: What the text imports or names, besides layers: of Burn, of its derives, of Rust.
+NAMED = """
+ActivationConfig AutodiffModule AvgPoolOptions Backend Bool Config ConvOptions
+ConvTransposeOptions Device Distribution ElementConversion Float FullPrecisionSettings
+HalfPrecisionSettings IndexingUpdateOp Int LstmState Mapper MaxPoolOptions MhaInput
+Module ModuleRecord NamedMpkFileRecorder Param ParamId Path PathBuf Record RecordError
+Recorder RecorderError Reduction RnnState RunningState Tensor TransformerDecoderInput
+TransformerEncoderInput Visitor
+AsMut AsRef Box Clone Copy Debug Default Display DoubleEndedIterator Drop Eq Err
+ExactSizeIterator Extend Fn FnMut FnOnce From FromIterator Hash Into IntoIterator
+Iterator None Ok Option Ord PartialEq PartialOrd Result Self Send Sized Some String Sync
+ToOwned ToString TryFrom TryInto Unpin Vec
+"""
+#: Names that a struct cannot have; a letter is a type parameter in the derives.
 TAKEN = {
     *BOTH, *NEW, *[f"{name}Config" for name in (*BOTH, *NEW)], *CHOICES,
-    "Param", "ParamId", "RunningState", "Tensor", "Backend", "Device", "Module",
-    "Config", "Int", "Bool", "Float", "Vec", "Option", "Some", "None", "String", "Box",
+    *NAMED.split(), *string.ascii_uppercase,
 }  # fmt: skip
 
 
@@ -453,10 +475,13 @@ class _Here:
             return f"{made}::full({shape}, {fill}, {function.device()})"
         if array.size <= SHORT:
             return f"{made}::from_data({_nested(array)}, {function.device()})"
-        name = f"constant{sum(n.startswith('constant') for n, _ in self.fields) + 1}"
         for known, part in self.fields:
             if part.module is value:
                 return f"self.{known}.val()"
+        taken, count = {known for known, _ in self.fields}, 1
+        while f"constant{count}" in taken:
+            count += 1
+        name = f"constant{count}"
         tensor = Tensor.from_numpy(array)
         part = self.modules.tensor(tensor, f"{self.node.path}.{name}".lstrip("."))
         part.module = value
@@ -555,9 +580,10 @@ def refuse(refused: dict[str, str], dialect: Dialect, name: str) -> None:
     """Raise one error that lists by name all that Burn cannot say."""
     if not refused:
         return
-    count = len(refused)
+    rows = [(name, line) for name, why in refused.items() for line in why.split("\n")]
+    count = len(rows)
     what = f"Burn {dialect.version} has no word for {count} part{'s' * (count > 1)}"
     cure = "a layer or operation that Burn has"
     if not dialect.new:
         cure += ', or version="0.22" where the newest has it'
-    raise RecordError(f"export_rust {name}", what, list(refused.items()), cure)
+    raise RecordError(f"export_rust {name}", what, rows, cure)

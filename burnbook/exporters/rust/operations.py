@@ -60,8 +60,8 @@ def written(step: Step, out: Writing) -> str:
     name = step.op.name
     rule = (NEWER.get(name) if out.dialect.new else None) or RULES.get(name)
     if rule is None:
-        line = f", {step.line}: {step.line.text}" if step.line else ""
-        raise Untranslatable(f"Burn {out.dialect.version} has no {name}{line}")
+        name = PUBLIC.get(name, name)
+        raise Untranslatable(f"Burn {out.dialect.version} has no {name}")
     if not isinstance(rule, str):
         return rule(out, step)
     named = dict(zip(step.op.inputs, step.inputs, strict=False))
@@ -157,6 +157,60 @@ def comparison(name: str, turned: str) -> Callable[[Writing, Step], str]:
         return f"{stretched(out, x, shape)}.{name}({stretched(out, y, shape)})"
 
     return rule
+
+
+def pair(
+    name: str, scalar: bool = False, turns: bool = False
+) -> Callable[[Writing, Step], str]:
+    """A method of two tensors, which it takes in one shape.
+
+    scalar: whether there is one for a tensor and a number. turns: whether x and y may
+    change places.
+    """
+
+    def rule(out: Writing, step: Step) -> str:
+        x, y = step.inputs
+        if _scalar(x) and turns:
+            x, y = y, x
+        if _scalar(x) or (_scalar(y) and not scalar):
+            raise Untranslatable(f"{name} of a tensor and a number")
+        if not _scalar(y):
+            shape = step.out.shape
+            return f"{stretched(out, x, shape)}.{name}({stretched(out, y, shape)})"
+        is_float = kind_of(step.out) == "Float"
+        value = out.element(y, is_float)
+        if is_float and isinstance(y, Dim):
+            value = f"({value}) as f32"
+        return f"{out.expression(x)}.{name}_scalar({value})"
+
+    return rule
+
+
+def _fmod(out: Writing, step: Step) -> str:
+    if kind_of(step.out) != "Float":
+        raise Untranslatable(f"Burn {out.dialect.version} has no fmod of Int")
+    return pair("fmod", scalar=True)(out, step)
+
+
+def _atan2(out: Writing, step: Step) -> str:
+    y, x = step.inputs
+    if _scalar(x) or _scalar(y):
+        raise Untranslatable("atan2 of a tensor and a number")
+    shape = step.out.shape
+    return f"{stretched(out, y, shape)}.atan2({stretched(out, x, shape)})"
+
+
+def _prod(out: Writing, step: Step) -> str:
+    if kind_of(step.out) == "Float" and not out.dialect.new:
+        raise Untranslatable(
+            f"{step.op.name}: Burn 0.15 computes exp(Σ log x), which is NaN where a "
+            "factor is below 0"
+        )
+    return (_along("prod_dim") if "dim" in step.op.name else _prod_all)(out, step)
+
+
+def _prod_all(out: Writing, step: Step) -> str:
+    return f"{out.expression(step.inputs[0])}.prod()"
 
 
 def _powf(out: Writing, step: Step) -> str:
@@ -309,6 +363,12 @@ def _added(method: str) -> Callable[[Writing, Step], str]:
     return rule
 
 
+def _length_dim(out: Writing, step: Step) -> str:
+    (x,) = step.inputs
+    dim = attrs_of(step)["dim"] % len(x.shape)
+    return f"{out.expression(x)}.powi_scalar(2).sum_dim({dim}).sqrt()"
+
+
 def _sort(out: Writing, step: Step) -> str:
     way = "_descending" if attrs_of(step).get("descending") else ""
     return _along(f"{step.op.name}{way}")(out, step)
@@ -423,12 +483,33 @@ def _pool(out: Writing, step: Step) -> str:
     last = _sizes(a.get("dilation", (1,) * rank))
     if kind == "avg":
         last = number(bool(a.get("count_include_pad", True)))
-    if a.get("ceil_mode") and not out.dialect.new:
+    if out.dialect.new:
+        options = _pool_options(kind, rank, a)
+        return f"module::{kind}_pool{rank}d({out.expression(x)}, {options})"
+    if a.get("ceil_mode"):
         raise Untranslatable("ceil_mode is not in Burn 0.15")
     padding = a.get("padding", (0,) * rank)
     given = ", ".join(map(_sizes, (a["kernel_size"], a["stride"], padding)))
-    more = f", {number(bool(a.get('ceil_mode', False)))}" if out.dialect.new else ""
-    return f"module::{kind}_pool{rank}d({out.expression(x)}, {given}, {last}{more})"
+    return f"module::{kind}_pool{rank}d({out.expression(x)}, {given}, {last})"
+
+
+def _pool_options(kind: str, rank: int, attrs: dict[str, Any]) -> str:
+    """The settings of a pool as the newest Burn takes them, without its defaults."""
+    kernel = list(attrs["kernel_size"])
+    usual: dict[str, Any] = {"stride": kernel, "padding": [0] * rank}
+    if kind == "max":
+        usual["dilation"] = [1] * rank
+    else:
+        usual["count_include_pad"] = True
+    usual["ceil_mode"] = False
+    text = f"{kind.title()}PoolOptions::new({kernel})"
+    for name, default in usual.items():
+        value = attrs.get(name, default)
+        value = list(value) if isinstance(value, tuple) else value
+        if value != default:
+            shown = value if isinstance(value, list) else number(bool(value))
+            text += f".with_{name}({shown})"
+    return text
 
 
 def _adaptive(out: Writing, step: Step) -> str:
@@ -453,10 +534,36 @@ def _same(out: Writing, step: Step) -> str:
 
 _METHODS = (
     "abs exp log log1p erf recip sqrt cos sin tanh round floor ceil sign bool_not "
-    "sum mean prod max min any all is_nan"
+    "sum mean max min any all is_nan"
 )
 _FUNCTIONS = "relu gelu sigmoid silu mish log_sigmoid"
-_DIMS = "sum_dim mean_dim prod_dim max_dim min_dim any_dim all_dim argmax argmin gather"
+_DIMS = "sum_dim mean_dim max_dim min_dim any_dim all_dim argmax argmin gather"
+
+#: What an operation is called where people use it, if that differs from its own name.
+PUBLIC = {
+    "argmedian": "median",
+    "deform_corners": "deform_conv2d",
+    "deform_patches": "deform_conv2d",
+    "det": "linalg.det",
+    "det_sign": "linalg.slogdet",
+    "fft_pairs": "signal.cfft",
+    "from_codes": "dequantize",
+    "hot_rows": "one_hot_fill (or one_hot)",
+    "inverse": "linalg.inv",
+    "irfft_pairs": "signal.irfft",
+    "length": "the norm of all elements (clipping)",
+    "log_det": "linalg.slogdet",
+    "log_softmax_at": "rnnt_loss",
+    "max_pool_indices": "max_pool with indices",
+    "max_pool_pick": "max_pool with indices",
+    "neighbor_sum": "local_response_norm",
+    "recast": "cast",
+    "rfft_pairs": "signal.rfft",
+    "select_put": "indexing that replaces values",
+    "slide": "unfold",
+    "solve": "linalg.solve",
+    "to_codes": "quantize",
+}
 
 #: What each operation is in every release.
 RULES: dict[str, Rule] = {
@@ -483,9 +590,11 @@ RULES: dict[str, Rule] = {
     "equal": comparison("equal", "equal"),
     "expand": _expand,
     "flip": _axes("flip"),
+    "half_power": "{x}.powf_scalar(0.5)",
     "greater": comparison("greater", "lower"),
     "greater_equal": comparison("greater_equal", "lower_equal"),
     "leaky_relu": "activation::leaky_relu({x}, {negative_slope})",
+    "length_dim": _length_dim,
     "linear": _linear,
     "log_softmax": _softmax("log_softmax"),
     "lower": comparison("lower", "greater"),
@@ -493,10 +602,10 @@ RULES: dict[str, Rule] = {
     "mask_fill": _mask_fill,
     "mask_where": _mask_where,
     "matmul": "{x}.matmul({y})",
-    "max_pair": "{x}.max_pair({y})",
+    "max_pair": pair("max_pair"),
     "max_pool": _pool,
     "max_pool2d": _pool,
-    "min_pair": "{x}.min_pair({y})",
+    "min_pair": pair("min_pair"),
     "mul": arithmetic("*"),
     "neg": "-{x}",
     "not_equal": comparison("not_equal", "not_equal"),
@@ -504,6 +613,8 @@ RULES: dict[str, Rule] = {
     "permute": _axes("permute"),
     "power": "{x}.powi_scalar({exponent})",
     "powf": _powf,
+    "prod": _prod,
+    "prod_dim": _prod,
     "remainder": _remainder,
     "reshape": _reshape,
     "scatter": _added("scatter"),
@@ -524,15 +635,17 @@ _NEW_METHODS = (
     "acos acosh asin asinh atan atanh cosh sinh tan square trunc is_finite is_inf "
     "bitwise_not"
 )
-_PAIRS = (
-    "atan2 hypot fmod bitwise_and bitwise_or bitwise_xor bitwise_left_shift "
-    "bitwise_right_shift bool_and bool_or bool_xor"
-)
+_PAIRS = "hypot bool_and bool_or bool_xor"
+_BITS = "bitwise_and bitwise_or bitwise_xor"
+_SHIFTS = "bitwise_left_shift bitwise_right_shift"
 #: What only the newest has.
 NEWER: dict[str, Rule] = {
     **{name: f"{{x}}.{name}()" for name in _NEW_METHODS.split()},
-    **{name: f"{{x}}.{name}({{y}})" for name in _PAIRS.split()},
+    **{name: pair(name) for name in _PAIRS.split()},
+    **{name: pair(name, scalar=True, turns=True) for name in _BITS.split()},
+    **{name: pair(name, scalar=True) for name in _SHIFTS.split()},
     **{name: _along(name) for name in ["cumsum", "cumprod", "cummin", "cummax"]},
-    "atan2": "{y}.atan2({x})",
+    "atan2": _atan2,
     "elu": "activation::elu({x}, {alpha})",
+    "fmod": _fmod,
 }

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike, atomic_write
+from burnbook.core.files import PathLike, atomic_write, open_regular, printable
 from burnbook.core.versions import VERSION
 from burnbook.exporters.rust.calls import TREE, captured
 from burnbook.exporters.rust.functions import Function, arguments_of
 from burnbook.exporters.rust.modules import Modules, refuse
 from burnbook.exporters.rust.operations import kind_of
 from burnbook.exporters.rust.source import module_source
-from burnbook.exporters.rust.text import Dialect, identifier, snake_case, type_name
+from burnbook.exporters.rust.text import Dialect, snake_case, type_name
 from burnbook.module import Module
 from burnbook.nn.sequential import Sequential
 from burnbook.program import Value
@@ -38,6 +38,13 @@ PINNED = (
     'bincode = { version = "=2.0.0-rc.3", default-features = false, '
     'features = ["alloc", "serde"] }\n'
 )
+#: The first line of Cargo.toml, and how files begin that were written here.
+MARK = "# A model as a crate for Burn, written by burnbook."
+MARKS = {
+    "Cargo.toml": re.escape(MARK),
+    "src/model.rs": r"//! .*, for Burn \d+\.\d+\.\d+\.",
+    "src/main.rs": r"//! Predicts with .*: `cargo run -- input\.json`, or from ones\.",
+}
 PLAIN = """[profile.dev]
 debug = false
 """
@@ -86,6 +93,7 @@ def to_rust(
     settings: type[PrecisionSettings] = FullPrecisionSettings,
     method: str = "forward",
     batch: Any = 0,
+    overwrite: bool = False,
 ) -> Path:
     """Write a module as a crate for Burn: `cargo run` in the folder predicts.
 
@@ -95,6 +103,8 @@ def to_rust(
     version: which Burn it is for: 0.15, whose record is NamedMpk, or 0.22 (.bpk).
     settings: the precision of the record; HalfPrecisionSettings for half the size.
     batch: the dim that may have another size in each run, see `program.capture`.
+    overwrite: whether files of other origin may be replaced; a crate that was written
+        here before always is.
 
     Fields have their names, so that the record of the module itself fits where Rust
     allows them as names: those of a Sequential, "0", are layer0 in both. A layer that
@@ -103,7 +113,7 @@ def to_rust(
 
     Raises:
         RecordError: Burn has no such layers or operations; all are listed by name, and
-            nothing is written.
+            nothing is written. Or the folder holds files that were not written here.
         GraphError: the module cannot be captured.
 
     Example:
@@ -136,12 +146,48 @@ def to_rust(
     }
     if not made.dialect.new:
         texts["Cargo.lock"] = locked(crate_name(folder))
+    if not overwrite:
+        _refuse_foreign(folder, [*texts, made.file])
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(folder / name, RecordError) as file:
             file.write(text.encode())
     made.write_record(folder / "model")
     return folder
+
+
+def files_of(version: str) -> list[str]:
+    """What `to_rust` writes into the folder for this release of Burn."""
+    new = Dialect.of(version).new
+    record = f"model.{'bpk' if new else 'mpk'}"
+    names = ["Cargo.lock", "Cargo.toml", record, "src/main.rs", "src/model.rs"]
+    return names[1:] if new else names
+
+
+def _refuse_foreign(folder: Path, names: Iterable[str]) -> None:
+    """Raise where a file that would be written is there, and is not of a crate of ours.
+
+    What cannot say so itself, the record and Cargo.lock, is as Cargo.toml says.
+    """
+    foreign = [
+        name
+        for name in names
+        if (folder / name).exists() and not _is_ours(folder, name)
+    ]
+    if foreign:
+        what = "files are there that were not written by this exporter"
+        cure = "another folder; or overwrite=True, burnbook export-rust --overwrite"
+        raise RecordError(f"write {printable(folder)}", what, foreign, cure)
+
+
+def _is_ours(folder: Path, name: str) -> bool:
+    """Whether a file begins as one that was written here."""
+    path = folder / (name if name in MARKS else "Cargo.toml")
+    if not path.is_file():
+        return False
+    with open_regular(path, RecordError) as file:
+        line = file.readline(500).decode("utf-8", "replace").rstrip("\r\n")
+    return re.fullmatch(MARKS.get(name, MARKS["Cargo.toml"]), line) is not None
 
 
 def rust_model(
@@ -191,7 +237,8 @@ def manifest(name: str, dialect: Dialect) -> str:
     features = ", ".join(f'"{one}"' for one in FEATURES[dialect.new])
     burn = f'version = "={dialect.version}", default-features = false'
     edition = "2024" if dialect.new else "2021"
-    return f"""[package]
+    return f"""{MARK}
+[package]
 name = "{name}"
 version = "0.1.0"
 edition = "{edition}"
@@ -227,9 +274,10 @@ def locked(name: str, lock: Path = LOCK, old: str = "cell") -> str:
 def main_source(made: RustModel) -> str:
     """main.rs: predict from a file of numbers, or from ones."""
     given = arguments_of(made.function.call.inside)
-    names = ", ".join(identifier(path, "x") for path, _ in given)
     first, value = given[0]
-    more = f" ({names})" if len(given) > 1 else ""
+    names = [path for path, _ in given]
+    more = f" ({', '.join(names)})" if len(given) > 1 else ""
+    inputs = ", ".join(f'"{name}"' for name in names)
     lines = [
         f"//! Predicts with {made.title}: `cargo run -- input.json`, or from ones.",
         "//!",
@@ -237,7 +285,8 @@ def main_source(made: RustModel) -> str:
         f'//! {{"{first}": {{"shape": {_example(value)}, "data": [ … ]}}}}{more}',
         "mod model;",
         "",
-        *imports(made.dialect),
+        *imports(made.dialect, "use std::process::ExitCode;"),
+        f"const INPUTS: [&str; {len(names)}] = [{inputs}];",
         f'const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/{made.file}");',
         "",
         numbers_text(made.dialect),
@@ -248,15 +297,15 @@ def main_source(made: RustModel) -> str:
     return "\n".join(lines)
 
 
-def imports(dialect: Dialect) -> list[str]:
-    """What the example of a release imports."""
+def imports(dialect: Dialect, *others: str) -> list[str]:
+    """What the example of a release imports, and others behind it."""
     more = "Device, " if dialect.new else ""
     first = [f"use burn::tensor::{{{more}Tensor, TensorData}};"]
     backend = [] if dialect.new else ["type B = NdArray<f32>;", ""]
     if not dialect.new:
         first.insert(0, "use burn::backend::NdArray;")
     serde = ["use serde::{Deserialize, Serialize};", "use std::collections::BTreeMap;"]
-    return [*first, *serde, "", *backend]
+    return [*first, *serde, *others, "", *backend]
 
 
 def numbers_text(dialect: Dialect) -> str:

@@ -61,7 +61,12 @@ OFFERED = {
     "config": ("Config",),
     "module": ("Module",),
     "tensor": ("Tensor", "Int", "Bool", "activation", "module", "ElementConversion"),
-    "tensor::ops": ("ConvOptions", "ConvTransposeOptions"),
+    "tensor::ops": (
+        "AvgPoolOptions",
+        "ConvOptions",
+        "ConvTransposeOptions",
+        "MaxPoolOptions",
+    ),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,14 @@ KEYWORDS = frozenset(
         "as async await become box break const continue crate do dyn else enum extern "
         "false final fn for gen if impl in let loop macro match mod move mut override "
         "priv pub ref return self static struct super trait true try type typeof "
-        "unsafe unsized use virtual where while yield",
+        "unsafe unsized use virtual where while yield Self",
     )
 )
+#: Names in the code that Burn's derives write, which a field of a struct would hide.
+DERIVED = (
+    "content", "device", "devices", "mapper", "module", "num_params", "record",
+    "serde_state", "visitor",
+)  # fmt: skip
 KINDS = {"Float": "", "Int": "Int", "Bool": "Bool"}
 
 
@@ -138,6 +143,21 @@ def identifier(name: str, prefix: str = "layer") -> str:
         made = prefix + made
     if made in KEYWORDS or not made.strip("_"):
         made += "_"
+    return made
+
+
+def field_name(name: str, taken: Collection[str] = ()) -> str:
+    """The same for a field of a struct, which Burn's derives accept, too.
+
+    Example:
+        >>> field_name("device"), field_name("a-b", ["a_b"])
+        ('device_', 'a_b_2')
+    """
+    made = word = identifier(name) + "_" * (identifier(name) in DERIVED)
+    count = 1
+    while made in taken:
+        count += 1
+        made = f"{word.rstrip('_')}_{count}"
     return made
 
 

@@ -25,11 +25,11 @@ pub struct Residual<B: Backend> {
 #[derive(Config, Debug)]
 pub struct ResidualConfig {
     #[config(default = "BlockConfig::new()")]
-    pub layer0: BlockConfig,
+    pub blocks_0: BlockConfig,
     #[config(default = "Block2Config::new()")]
-    pub layer1: Block2Config,
+    pub blocks_1: Block2Config,
     #[config(default = "BlockConfig::new().with_conv1(Conv2dConfig::new([3, 4], [3, 3]).with_padding(PaddingConfig2d::Same)).with_norm(BatchNormConfig::new(4)).with_conv2(Conv2dConfig::new([4, 4], [3, 3]).with_padding(PaddingConfig2d::Same)).with_shortcut(Conv2dConfig::new([3, 4], [1, 1]))")]
-    pub layer2: BlockConfig,
+    pub blocks_2: BlockConfig,
     #[config(default = "LinearConfig::new(4, 5)")]
     pub head: LinearConfig,
 }
@@ -38,7 +38,7 @@ impl ResidualConfig {
     /// The module with the initial values of its layers.
     pub fn init<B: Backend>(&self, device: &B::Device) -> Residual<B> {
         Residual {
-            blocks: (self.layer0.init(device), self.layer1.init(device), self.layer2.init(device)),
+            blocks: (self.blocks_0.init(device), self.blocks_1.init(device), self.blocks_2.init(device)),
             head: self.head.init(device),
         }
     }

@@ -23,7 +23,7 @@ from burnbook.exporters.rust.project import (
 )
 from burnbook.exporters.rust.text import Dialect
 from burnbook.tensor import Tensor
-from tests.support import cargo, rust_models
+from tests.support import cargo, rust_models, rust_operations
 from tests.support.rust_crate import several_sources
 
 CLOSE = 1e-5
@@ -34,10 +34,10 @@ FOLDERS = {"0.15": "check-0.15", "0.22": "check-0.22"}  # whose target is shared
 @cache
 def models(version):
     """Modules and their inputs, by name."""
-    rows = {**rust_models.rows(rust_models.layers), **rust_models.rows(rust_models.own)}
+    sources = [rust_models.layers, rust_models.own, rust_operations.operations]
     if version == "0.22":
-        rows |= rust_models.rows(rust_models.newer_layers)
-    return rows
+        sources += [rust_models.newer_layers, rust_operations.newer_operations]
+    return {k: v for source in sources for k, v in rust_models.rows(source).items()}
 
 
 def build(folder: Path, version: str, name: str) -> Path:
@@ -128,5 +128,18 @@ def test_crate_of_the_guide_predicts_from_a_file(tmp_path):
         [program, given], capture_output=True, text=True, env=environment, check=True
     )
     compare(json.loads(done.stdout), model.forward(*inputs))
+    right = numbers(inputs[0])
+    for wrong, why in (
+        ({"image": right}, 'the inputs are ["image"], the model takes ["images"]'),
+        ({}, 'the inputs are [], the model takes ["images"]'),
+        ({"images": right, "more": right}, 'the inputs are ["images", "more"], '),
+        ({"images": {**right, "data": [1.0]}}, "1 numbers do not fill the shape"),
+    ):
+        given.write_text(json.dumps(wrong))
+        done = subprocess.run([program, given], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert done.stderr.startswith(f"{given}: ")
+        assert why in done.stderr
     ones = subprocess.run([program], capture_output=True, text=True, check=True)
     compare(json.loads(ones.stdout), model.forward(Tensor.ones([1, 28, 28])))

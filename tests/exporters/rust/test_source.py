@@ -13,29 +13,32 @@ from burnbook.core.errors import GraphError, RecordError
 from burnbook.core.op import OPS
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.exporters.rust import rust_model, to_rust
+from burnbook.exporters.rust.calls import captured
 from burnbook.exporters.rust.functions import arguments_of
 from burnbook.exporters.rust.layers import BOTH, NEW
-from burnbook.exporters.rust.operations import NEWER, RULES
+from burnbook.exporters.rust.operations import NEWER, PUBLIC, RULES
 from burnbook.module import Module
 from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.record.settings import HalfPrecisionSettings
 from burnbook.tensor import Tensor, activation
-from tests.support import rust_models
+from tests.support import rust_models, rust_operations
 from tests.support.rust_models import DEVICE, floats, ints
 
 HERE = Path(__file__).parent
 OLD = rust_models.rows(rust_models.layers)
 OWN = rust_models.rows(rust_models.own)
 NEWEST = rust_models.rows(rust_models.newer_layers)
+OPERATIONS = rust_models.rows(rust_operations.operations)
+NEWER_OPERATIONS = rust_models.rows(rust_operations.newer_operations)
 VERSIONS = ("0.15", "0.22")
 
 
 def of_both():
     """Every model with each release that it can be written for."""
     for version in VERSIONS:
-        for name, row in {**OLD, **OWN}.items():
+        for name, row in {**OLD, **OWN, **OPERATIONS}.items():
             yield pytest.param(*row, version, id=f"{name}-{version}")
-    for name, row in NEWEST.items():
+    for name, row in {**NEWEST, **NEWER_OPERATIONS}.items():
         yield pytest.param(*row, "0.22", id=f"{name}-0.22")
 
 
@@ -72,7 +75,8 @@ def test_everything_that_is_used_is_imported_and_brackets_close(model, inputs, v
     used = set(re.findall(r"(?<![:\w])([A-Z]\w+)\b(?!:\s)", plain))
     assert used <= known
     for name in re.findall(r"\b[A-Z]\w+\b", imported):
-        assert name in rest or name in ("Module", "Config", "Recorder")
+        traits = ("Module", "Config", "Recorder", "ElementConversion")
+        assert name in rest or name in traits
 
 
 @pytest.mark.parametrize(("model", "inputs", "version"), list(of_both()))
@@ -266,6 +270,38 @@ def test_field_with_a_word_of_rust_gets_a_line_behind_it():
     assert list(made.record) == ["type_"]
 
 
+def test_names_that_burn_has_for_itself_get_something_behind_them():
+    model, inputs = OWN["names"]
+    made = rust_model(model, *inputs)
+    kinds = re.findall(r"pub struct (\w+)<B", made.source)
+    assert kinds == [
+        "Names2", "B2", "S2", "B3", "Self2", "Default2", "Clone2", "NamesRecord",
+        "Some2", "Visitor2",
+    ]  # fmt: skip
+    assert list(made.record) == [
+        "b", "s", "device_", "mapper_", "visitor_", "record_", "content_", "type_",
+        "constant1", "constant2",
+    ]  # fmt: skip
+    assert list(made.record["s"]) == ["a_b", "a_b_2"]
+
+
+def test_parts_of_two_tuples_have_settings_of_their_own():
+    class Both(Module):
+        left: tuple[Module, ...]
+        right: tuple[Module, ...]
+
+        def forward(self, x):
+            for part in (*self.left, *self.right):
+                x = part.forward(x)
+            return x
+
+    block = nn.Sequential(nn.LinearConfig(3, 3).init(DEVICE))
+    norm = nn.LayerNormConfig(3).init(DEVICE)
+    text = source(Both((block, norm), (norm, block)), floats(2, 3))
+    fields = re.findall(r"pub (\w+): \w+Config,", text)
+    assert fields[:4] == ["left_0", "left_1", "right_0", "right_1"]
+
+
 REFUSED = {
     "gru": (nn.GruConfig(4, 3, True), (floats(2, 5, 4),), "never reads its own"),
     "quiet": (
@@ -329,6 +365,54 @@ def test_operation_that_burn_lacks_is_named_with_its_line():
     assert "x.cumsum(1)" in source(Running(), floats(2, 3), version="0.22")
 
 
+@pytest.mark.parametrize(("version", "inside"), [("0.15", True), ("0.22", False)])
+@pytest.mark.parametrize("name", ["GroupNorm", "InstanceNorm"])
+def test_norm_is_refused_with_the_setting_that_burn_has(name, version, inside):
+    config = {"GroupNorm": nn.GroupNormConfig(2, 4)}.get(name, nn.InstanceNormConfig(4))
+    model = nn.Sequential(norm=config.with_epsilon_inside(inside).init(DEVICE))
+    with pytest.raises(RecordError) as caught:
+        rust_model(model, floats(2, 4, 8), version=version)
+    setting = f"{name}Config(…).with_epsilon_inside({not inside})"
+    assert setting in str(caught.value)
+    model = nn.Sequential(norm=config.with_epsilon_inside(not inside).init(DEVICE))
+    assert "norm: " in source(model, floats(2, 4, 8), version=version)
+
+
+def test_every_operation_that_burn_lacks_is_listed_by_the_name_that_people_use():
+    class Inner(Module):
+        def forward(self, x):
+            return x.cumsum(1)
+
+    class Several(Module):
+        inner: Inner
+
+        def forward(self, x):
+            windows = self.inner.forward(x).unfold(1, 2, 1)
+            windows = windows.unfold(1, 2, 1).sum() * x.prod()
+            hot = (x > 0.0).int().one_hot_fill(2, 3.0, 1.0)
+            return windows + hot.float().sum() + x.median(1).sum()
+
+    with pytest.raises(RecordError, match="no word for 6 parts") as caught:
+        rust_model(Several(Inner()), floats(2, 4))
+    rows = [
+        (name, fact.split(", test_source.py")[0]) for name, fact in caught.value.facts
+    ]
+    assert [name for name, _ in rows] == ["inner.forward"] + 5 * ["Several.forward"]
+    assert [fact for _, fact in rows] == [
+        "Burn 0.15.0 has no cumsum",
+        "Burn 0.15.0 has no unfold",
+        "Burn 0.15.0 has no unfold",
+        "prod: Burn 0.15 computes exp(Σ log x), which is NaN where a factor is below 0",
+        "Burn 0.15.0 has no one_hot_fill (or one_hot)",
+        "Burn 0.15.0 has no median",
+    ]
+
+
+def test_operation_is_refused_by_the_name_of_a_function():
+    assert not {*PUBLIC} & {*RULES, *NEWER}
+    assert {*PUBLIC} <= {*OPS}
+
+
 def test_release_without_rust_is_refused():
     with pytest.raises(RecordError, match=r"no Rust for Burn '0\.18'"):
         rust_model(nn.Relu(), floats(2, 3), version="0.18")
@@ -363,6 +447,36 @@ def test_every_layer_of_the_table_is_among_the_models():
     kinds -= {"Sequential"}
     unproven = {"GaussianNoise", "GateController"}  # no forward that is always the same
     assert {*BOTH, *NEW} - kinds <= unproven
+
+
+def test_every_operation_of_the_table_is_among_the_models():
+    rows = {**OLD, **OWN, **NEWEST, **OPERATIONS, **NEWER_OPERATIONS}.values()
+    programs = [captured(model, inputs, "forward", 0)[0] for model, inputs in rows]
+    used = {step.op.name for program in programs for step in program.steps}
+    assert {*RULES, *NEWER} - used <= {"max_pool2d"}  # which max_pool does now
+
+
+def test_product_is_refused_where_burn_computes_it_by_logarithms():
+    for operation in (Tensor.prod, lambda x: x.prod_dim(1)):
+        model = nn.Sequential(operation)
+        with pytest.raises(RecordError, match="NaN where a factor is below 0") as error:
+            rust_model(model, floats(2, 3))
+        assert 'version="0.22"' in str(error.value)
+        assert ".prod" in source(model, floats(2, 3), version="0.22")
+
+
+def test_operation_with_a_number_that_burn_lacks_is_refused():
+    model = nn.Sequential(lambda i: i.fmod_scalar(3))
+    with pytest.raises(RecordError, match="no fmod of Int"):
+        rust_model(model, ints(2, 3, below=9), version="0.22")
+
+
+def test_model_that_runs_with_some_sizes_of_the_batch_only_is_written():
+    class Third(Module):
+        def forward(self, x):
+            return x.slice([(2, 3)]) + x.select(0, Tensor.from_data([2], x.device()))
+
+    assert body(source(Third(), floats(3, 4)))[-1] == "x2 + x"
 
 
 def test_values_of_a_model_on_autodiff_are_those_of_its_record(tmp_path):
@@ -407,7 +521,7 @@ def test_example_names_the_inputs_that_it_reads(tmp_path):
     assert names == ["input_tensor", "input_attn"]
     folder = to_rust(model, tmp_path / "e", *inputs)
     main = (folder / "src/main.rs").read_text()
-    assert all(f'"{name}"' in main for name in names)
+    assert 'const INPUTS: [&str; 2] = ["input_tensor", "input_attn"];' in main
 
 
 def test_tokens_are_ints_and_masks_are_bools():
@@ -415,3 +529,32 @@ def test_tokens_are_ints_and_masks_are_bools():
     text = source(model, ints(2, 5, below=9))
     assert "tokens: Tensor<B, 2, Int>" in text
     assert "use burn::tensor::{Int, Tensor};" in text
+
+
+@pytest.mark.parametrize("name", ["Cargo.toml", "src/main.rs", "src/model.rs"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_crate_of_somebody_else_is_replaced_only_when_asked(name, version, tmp_path):
+    model = nn.Sequential(fc=nn.LinearConfig(3, 2).init(DEVICE))
+    foreign = tmp_path / name
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_text("// by hand\n")
+    with pytest.raises(RecordError, match="not written by this exporter") as caught:
+        to_rust(model, tmp_path, floats(2, 3), version=version)
+    assert caught.value.facts == [name]
+    assert "overwrite=True" in str(caught.value)
+    assert foreign.read_text() == "// by hand\n"
+    assert [path for path in tmp_path.rglob("*.*") if path.is_file()] == [foreign]
+    to_rust(model, tmp_path, floats(2, 3), version=version, overwrite=True)
+    assert foreign.read_text() != "// by hand\n"
+    to_rust(model, tmp_path, floats(2, 3), version=version)  # now it is ours
+
+
+def test_record_of_somebody_else_is_no_part_of_a_crate(tmp_path):
+    model = nn.Sequential(fc=nn.LinearConfig(3, 2).init(DEVICE))
+    path = model.save_file(
+        tmp_path / "model", NamedMpkFileRecorder(FullPrecisionSettings)
+    )
+    before = path.read_bytes()
+    with pytest.raises(RecordError, match="not written by this exporter"):
+        to_rust(model, tmp_path, floats(2, 3))
+    assert path.read_bytes() == before
