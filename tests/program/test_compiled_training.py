@@ -392,7 +392,7 @@ def test_a_loss_function_that_gives_no_loss_is_refused(form):
         capture_training(
             model, lambda *b: form(loss(*b)), AdamConfig().init(), *batch(4)
         )
-    assert "a .loss" in str(caught.value)
+    assert "a dataclass with a loss" in str(caught.value)
 
 
 def test_numbers_in_what_a_step_gives_follow_the_batch():
