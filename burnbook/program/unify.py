@@ -274,8 +274,10 @@ class Unifier:
                 return self._stretched(start[0], shape)
         if len(shape) == 1 and dims and first.dtype.kind in "iu":
             steps = {int(d) for array in plain for d in np.diff(array)}
-            if len(steps) == 1 and len(plain) == len(arrays):
-                begin = self.alike([int(array[0]) for array in plain], where)
+            begins = [int(array[0]) for array in plain]
+            is_one = len({*begins}) == 1
+            if len(steps) == 1 and (is_one or len(plain) == len(arrays)):
+                begin = begins[0] if is_one else self.alike(begins, where)
                 return self._counted(begin, steps.pop(), shape, first.dtype)
         counts = self.recordings[0].backend.int_dtype  # type: ignore[union-attr]
         if len(shape) == 2 and dims and first.dtype.kind in "bf":

@@ -269,6 +269,16 @@ def test_tensors_that_are_made_for_the_batch_follow_it(make):
         )
 
 
+def test_a_range_may_be_empty_for_one_row():
+    def function(x):
+        return x, Tensor.arange(2, x.dims()[0] + 1)
+
+    program = capture(function, drawn(3, 2))
+    for size in (1, 2, 6):
+        x = drawn(size, 2, seed=3)
+        np.testing.assert_array_equal(program(x)[1], function(x)[1])
+
+
 def squares(n):
     return [[float(i * i)] for i in range(n)]
 
