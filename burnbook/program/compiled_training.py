@@ -76,7 +76,7 @@ class CompiledTraining:
         >>> device = Autodiff(Numpy())
         >>> model, x = LinearConfig(2, 1).init(device), Tensor.ones([4, 2], device)
         >>> def loss(model, x):
-        ...     return model.forward(x).square().mean()
+        ...     return (model.forward(x) - 3.0).square().mean()
         >>> training = capture_training(model, loss, AdamConfig().init(), x)
         >>> compiled = CompiledTraining(training)
         >>> losses = [compiled.step(0.1, x).into_scalar() for _ in range(60)]
