@@ -52,6 +52,14 @@ LINES = np.float32(
     [[3, NAN, 1, NAN, 2], [NAN, 1, 2, 3, 4], [5, 4, 3, 2, 1], [1, 2, 3, 4, NAN]]
 )
 
+BEYOND = [300.0, -129.0, 127.0, 128.0, 65536.0, -1.0]  # what narrow whole numbers hold
+
+
+def narrowed(x):
+    """The numbers in narrow types, and then some more in a wide one."""
+    names = ("i8", "u8", "i16", "u16")
+    return tuple(x.cast(name).cast("i32") + 1 for name in names)
+
 
 def lines(x):
     """The numbers of a pair as eight rows."""
