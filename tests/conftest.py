@@ -1,6 +1,7 @@
 """What every test gets: a still display, fixed seeds, a cache folder of its own."""
 
 import os
+import random
 import signal
 import sys
 import tempfile
@@ -27,8 +28,11 @@ os.environ["NUMBA_CACHE_DIR"] = str(cache.folder().parent)
 os.environ["BURNBOOK_CACHE"] = tempfile.mkdtemp(prefix="burnbook-tests-")
 os.environ.pop("BURNBOOK_MNIST_MIRROR", None)
 checked_kernels.check_all()
-settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
-settings.load_profile("untimed")
+# Who runs the tests gets the same draws, and so the same verdict, every time, unless
+# --draws says otherwise. A busy machine fails no test.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("fresh", deadline=None, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True)
@@ -102,9 +106,42 @@ AGAIN = (
 )
 
 
+DRAWS = "--draws"
+
+
 def pytest_addoption(parser):
+    parser.addoption(
+        DRAWS,
+        metavar="SAME|NEW|SEED",
+        default="same",
+        help="examples and order of the tests: those of every run (same), others (new),"
+        " or those of an earlier run with new ones, by its seed",
+    )
     parser.addoption(NOTE, metavar="FILE", help="write the names of what passed")
     parser.addoption(WITHOUT, metavar="FILE", help="leave out what such a file names")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """One seed for all that draws: the tests' order, global generators, Hypothesis."""
+    draws = config.getoption(DRAWS)
+    if draws == "new":  # processes that share out the tests are given the seed
+        draws = config.option.draws = str(random.SystemRandom().getrandbits(31))
+    if draws != "same":
+        settings.load_profile("fresh")
+        config.option.hypothesis_seed = draws
+    if getattr(config.option, "randomly_seed", None) == "default":
+        config.option.randomly_seed = 0 if draws == "same" else int(draws)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """How what failed with new draws is run again with the same ones."""
+    draws = config.getoption(DRAWS)
+    if draws == "same":
+        return
+    failed = terminalreporter.stats.get("failed", [])
+    for name in dict.fromkeys(report.nodeid for report in failed):
+        terminalreporter.write_line(f"again: python -m pytest {DRAWS}={draws} '{name}'")
 
 
 @pytest.hookimpl(trylast=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from burnbook.cli.records import make_module
 from burnbook.cli.shared import Subcommands, command, say
+from burnbook.core.errors import RecordError
 
 
 def add_commands(commands: Subcommands) -> None:
@@ -53,6 +57,13 @@ def add_commands(commands: Subcommands) -> None:
     made = command(commands, "import-onnx", run_onnx, about, example)
     made.add_argument("file", type=Path, help="an ONNX file")
     made.add_argument(
+        "--operators",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="a module that adds operators with add_operator, imported first",
+    )
+    made.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="the folder to write to"
     )
     made.add_argument(
@@ -81,10 +92,10 @@ def add_commands(commands: Subcommands) -> None:
 
 def run_pytorch(options: argparse.Namespace) -> int:
     """Report, and write a record if one is asked for."""
+    from burnbook.core.errors import RecordError
     from burnbook.importers.pytorch import LoadArgs, PyTorchFileRecorder
     from burnbook.importers.pytorch_report import inspect_file
     from burnbook.record.conversion import PRECISIONS
-    from burnbook.record.inspection import recorder_for
 
     module = make_module(options.module) if options.module else None
     rules, key = tuple(options.remap), options.top_level_key
@@ -92,10 +103,17 @@ def run_pytorch(options: argparse.Namespace) -> int:
     say(str(report))
     if options.check or options.output is None:
         return 0 if report.fits else 1
+    if module is None and not report.fits:
+        what = "there is no tensor to write"
+        if report.refused:
+            what = f"{len(report.refused)} of its tensors cannot be read"
+        facts = [(name, report.skipped[name]) for name in report.refused[:6]]
+        cure = "--top-level-key KEY for a part without them"
+        raise RecordError(f"import {options.file}", what, facts, cure)
     settings = PRECISIONS[options.precision]
     target = options.output
     target = target if target.suffix else target.with_name(f"{target.name}.mpk")
-    kind = type(recorder_for(target, f"write {target}"))
+    kind = _writer_of(target, options.file)
     args = LoadArgs(options.file, rules, key)
     recorder = PyTorchFileRecorder(settings)
     record = recorder.load(args)
@@ -104,6 +122,20 @@ def run_pytorch(options: argparse.Namespace) -> int:
     path = kind(settings).record(record, target)
     say(f"wrote {path}, {path.stat().st_size:,} bytes")
     return 0
+
+
+def _writer_of(target: Path, source: Path) -> Any:
+    """The class of recorder that a name asks for; only records are written here."""
+    from burnbook.record.inspection import recorder_for
+
+    where = f"write {target}"
+    try:
+        return type(recorder_for(target, where))
+    except RecordError as error:
+        made = target.with_suffix(".mpk")
+        what = f"{target.suffix} is none of the formats of a record"
+        cure = f"burnbook import-pytorch {source} -o {made}"
+        raise RecordError(where, what, error.facts, cure) from None
 
 
 def _rule(text: str) -> tuple[str, str]:
@@ -115,10 +147,24 @@ def _rule(text: str) -> tuple[str, str]:
     return pattern, replacement
 
 
+def import_operators(name: str) -> None:
+    """Import a module that adds operators, from the current folder or installed."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        import_module(name)
+    except ImportError as cause:
+        what = f"it cannot be imported: {cause}"
+        cure = "the name of a module in this folder, without .py"
+        raise RecordError(f"--operators {name}", what, cure=cure) from None
+
+
 def run_onnx(options: argparse.Namespace) -> int:
     """Report, and write source and record if a folder is given."""
     from burnbook.importers.onnx import ModelGen, RecordType, check, compare
 
+    for name in options.operators:
+        import_operators(name)
     report = check(options.file)
     say(str(report))
     if options.compare and report.is_supported():

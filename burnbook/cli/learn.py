@@ -125,17 +125,44 @@ def copy_chapters(folder: Path, *, fresh: bool = False) -> list[Path]:
     """Copy the chapters; what is already there stays, unless `fresh` replaces it."""
     source = chapters_folder()
     _make_folder("lab", folder)
-    hidden = shutil.ignore_patterns("src", "artifacts", ".*", "*.cfg", "*.toml")
+    hidden = shutil.ignore_patterns(
+        *("src", "artifacts", ".*", "*.cfg", "*.toml", "conftest.py")
+    )
 
     def copy(origin: str, target: str) -> str:
         if not fresh and Path(target).exists():
             return target
-        return shutil.copyfile(origin, target)
+        if not target.endswith(".ipynb"):
+            return shutil.copyfile(origin, target)
+        page = json.loads(Path(origin).read_bytes())
+        page["metadata"].update(kernel)
+        text = json.dumps(page, indent=1, sort_keys=True, ensure_ascii=False)
+        Path(target).write_text(f"{text}\n", encoding="utf-8")
+        return target
 
+    kernel = _kernel_here()
     shutil.copytree(
         source, folder, ignore=hidden, copy_function=copy, dirs_exist_ok=True
     )
     return sorted(folder / path.name for path in source.glob("*.ipynb"))
+
+
+def _kernel_here() -> dict[str, Any]:
+    """What JupyterLab writes into a page about Python's kernel; nothing without one.
+
+    Why: a page that lacks it counts as changed as soon as it is opened.
+    """
+    if importlib.util.find_spec("ipykernel") is None:
+        return {}
+    from ipykernel.ipkernel import IPythonKernel
+    from ipykernel.kernelspec import get_kernel_dict
+
+    spec = get_kernel_dict()
+    names = {name: spec[name] for name in ("display_name", "language")}
+    return {
+        "kernelspec": {**names, "name": "python3"},
+        "language_info": dict(IPythonKernel.language_info),
+    }
 
 
 def _make_folder(where: str, folder: Path) -> None:
@@ -180,7 +207,7 @@ def _add_guide(commands: Subcommands) -> None:
     )
     guide.add_argument("--seed", type=whole, default=42, help="default: 42")
     guide.add_argument(
-        "--artifact-dir", type=Path, help="default: guide, in the temporary folder"
+        "--artifact-dir", type=Path, help="default: guide, in your cache folder"
     )
 
 
@@ -264,6 +291,8 @@ def write_project(folder: Path) -> list[Path]:
         text = (source / f"{name}.py").read_text(encoding="utf-8")
         text = text.replace("burnbook.examples.guide.", "")
         text = text.replace("python -m burnbook.examples.guide", "python main.py")
+        text = text.replace("from burnbook.core.files import cache_dir\n", "")
+        text = text.replace('cache_dir() / "guide"', OF_PROJECT)
         target = folder / ("main.py" if name == "__main__" else f"{name}.py")
         target.write_text(text, encoding="utf-8", newline="\n")
         written.append(target)
@@ -272,6 +301,9 @@ def write_project(folder: Path) -> list[Path]:
     manifest.write_text(text, encoding="utf-8", newline="\n")
     return [*written, manifest]
 
+
+# Where a project keeps what its trainings write: in itself.
+OF_PROJECT = 'Path(__file__).parent / "artifacts"'
 
 # What Cargo.toml is in Burn: the project's name, and burnbook with a backend.
 MANIFEST = """\

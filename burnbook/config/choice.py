@@ -48,6 +48,15 @@ class ConfigEnum(Choices):
         object.__setattr__(made, "values", values)
         return made
 
+    @classmethod
+    def holding_just(cls, value: object) -> Self | None:
+        """The one variant that holds a value of this class alone; None if unclear.
+
+        Why: Rust turns a config into its variant by `.into()`, which Python has not.
+        """
+        fits = [n for n, v in cls.variants.items() if v.types == (type(value),)]
+        return cls.make(fits[0], (value,)) if len(fits) == 1 else None
+
     def validate(self) -> None:
         """Raise a ConfigError for values that fit their types but not the choice."""
 

@@ -37,6 +37,11 @@ class Choices:
 
     __slots__ = ()
 
+    @classmethod
+    def holding_just(cls, value: object) -> Any:
+        """The one variant that holds a value of this class alone; None if unclear."""
+        return None
+
 
 class Repeated(dict[str, Any]):
     """A JSON object, with the names that it has more than once."""
@@ -204,6 +209,10 @@ class Reader:
     def _other(self, value: object, spec: TypeSpec, path: str) -> Any:
         """A path, or what JSON has as a text or in braces: a choice, a config."""
         kind, before = spec.kind, len(self.problems)
+        if issubclass(kind, Choices) and dataclasses.is_dataclass(value):
+            made = kind.holding_just(value)
+            if made is not None:
+                return made
         if issubclass(kind, pathlib.PurePath) and isinstance(value, str):
             return kind(value)
         if hasattr(kind, "_fields") and isinstance(value, LISTS):  # a NamedTuple

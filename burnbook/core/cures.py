@@ -6,6 +6,7 @@ None. They are asked after an op has failed, so they cost nothing before.
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeVar, cast
@@ -312,11 +313,28 @@ def explains_call(where: str, cure: str) -> Callable[[F], F]:
                 wrong = _misfit(function, args, named)
                 if wrong is None:
                     raise
-            raise ArgumentError(where, wrong, cure=cure)
+            raise ArgumentError(where, wrong, cure=_with_given(cure, args[1:]))
 
         return call  # type: ignore[return-value] # the same signature
 
     return wrap
+
+
+def _with_given(cure: str, given: Sequence[object]) -> str:
+    """The example of a call, with the numbers that were given in their places.
+
+    Example:
+        >>> _with_given("x.topk(1, 1)", [5])
+        'x.topk(5, 1)'
+    """
+    found = re.fullmatch(r"([\w.]+)\(([^()]*)\)", cure)
+    if found is None:
+        return cure
+    shown = found[2].split(", ")
+    for place, value in enumerate(given[: len(shown)]):
+        if type(value) in (int, float):
+            shown[place] = repr(value)
+    return f"{found[1]}({', '.join(shown)})"
 
 
 def _misfit(

@@ -54,6 +54,35 @@ def names_around(cls: type, texts: str) -> dict[str, Any]:
     return found
 
 
+def modules_around() -> dict[str, Any]:
+    """The modules that the reader's own code names where something went wrong.
+
+    Those of the innermost function outside of this library, and of its callers.
+    """
+    found: dict[str, Any] = {}
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    inner = False
+    while frame is not None:
+        if not _module_of(frame).startswith("burnbook."):
+            if frame.f_code.co_name == "<module>" and inner:
+                return found  # what runs a function need not be about its models
+            inner = True
+            names = (*frame.f_code.co_varnames, *frame.f_code.co_freevars)
+            scopes = [{n: frame.f_locals[n] for n in names if n in frame.f_locals}]
+            scopes += [
+                {n: scope[n] for n in frame.f_code.co_names if n in scope}
+                for scope in (frame.f_locals, frame.f_globals)
+            ]
+            for scope in scopes:
+                for name, held in scope.items():
+                    if hasattr(type(held), "named_params"):
+                        found.setdefault(name, held)
+            if found or frame.f_code.co_name == "<module>":
+                return found
+        frame = frame.f_back
+    return found
+
+
 def way_to(value: Any) -> str:
     """The last ops that a tracked value went through, with the shapes between them.
 

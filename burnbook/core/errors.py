@@ -247,13 +247,17 @@ def warn_caller(text: str) -> None:
     In a thread of the library's own there is none; then its first line is named.
     """
     level, frame = 0, inspect.currentframe()
-    while frame and frame.f_globals["__name__"].partition(".")[0] == "burnbook":
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "burnbook":
         level, frame = level + 1, frame.f_back
     warnings.warn(text, stacklevel=level + 1)
 
 
 class ResultDropped(UserWarning):
     """A method was called that changes nothing itself, and its result thrown away."""
+
+
+class FractionDropped(UserWarning):
+    """Whole numbers were divided with `/`, and a rest was cut off."""
 
 
 class RecordError(BurnbookError, ValueError):

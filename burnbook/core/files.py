@@ -87,7 +87,7 @@ class Draft:
     def __init__(self, path: PathLike, error: ErrorClass = DataError) -> None:
         self.error = error
         try:
-            self.target = target = Path(os.path.realpath(path))
+            self.target = target = Path(os.path.realpath(at_home(path)))
         except ValueError:
             raise _no_path("write", path, error) from None
         try:
@@ -131,6 +131,7 @@ def open_regular(
     and once more afterwards, because it may have been replaced in the meantime.
     """
     where = where or f"read {printable(path)}"
+    path = at_home(path)
     try:
         _refuse_others(os.stat(path))
         handle = os.open(path, _READ)
@@ -163,7 +164,12 @@ def open_text(path: PathLike, mode: str, errors: str = "strict") -> IO[str]:
     """
     newline = None if mode == "r" else "\n"
     return open(
-        path, mode, encoding="utf-8", errors=errors, newline=newline, opener=_opened
+        at_home(path),
+        mode,
+        encoding="utf-8",
+        errors=errors,
+        newline=newline,
+        opener=_opened,
     )
 
 
@@ -254,6 +260,36 @@ def free_memory() -> int | None:
             pages = int(Path("/proc/self/statm").read_text().split()[0])
             found.append(limit - pages * resource.getpagesize())
     return max(0, min(found)) if found else None
+
+
+def at_home(path: PathLike) -> str:
+    """The path with `~` at its beginning as the home folder, as a shell reads it.
+
+    Why: Python takes it for a name, and would make a folder that is called so.
+    """
+    return os.path.expanduser(os.fspath(path))
+
+
+def fixed(path: PathLike) -> Path:
+    """The path from the root, which a later change of the working directory leaves.
+
+    Example:
+        >>> fixed("runs").is_absolute(), fixed("~") == Path.home()
+        (True, True)
+    """
+    return Path(at_home(path)).absolute()
+
+
+def shown_path(path: PathLike) -> str:
+    """The path as people would type it here: short below the working directory.
+
+    Example:
+        >>> shown_path(fixed("runs/a"))
+        'runs/a'
+    """
+    with contextlib.suppress(ValueError, OSError):
+        return str(Path(path).relative_to(Path.cwd()))
+    return str(path)
 
 
 def printable(path: PathLike) -> str:

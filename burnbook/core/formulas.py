@@ -7,7 +7,9 @@ how they were computed: `lr * 0.5` is a float, and knows that it is that.
 
 import functools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -149,6 +151,53 @@ def _operator(function: Callable[..., Any], turned: bool = False) -> Any:
     return method
 
 
+Comparison = tuple[Formula, bool]  # what was compared, and how it came out
+_COMPARED: ContextVar[list[Comparison] | None] = ContextVar("compared", default=None)
+
+
+@contextmanager
+def comparisons() -> Generator[list[Comparison]]:
+    """What this block compares unknown numbers with, and how each came out.
+
+    Example:
+        >>> with comparisons() as found:
+        ...     is_small = unknown(0.1, Formula("lr")) < 1.0
+        >>> [(str(formula), result) for formula, result in found]
+        [('lt(lr, 1.0)', True)]
+    """
+    found: list[Comparison] = []
+    token = _COMPARED.set(found)
+    try:
+        yield found
+    finally:
+        _COMPARED.reset(token)
+
+
+def _comparison(function: Callable[..., Any], plain: Callable[..., Any]) -> Any:
+    def method(self: Unknown, *others: object) -> Any:
+        result = plain(known(self), *map(known, others))
+        told = _COMPARED.get()
+        if told is not None and result is not NotImplemented:
+            told.append((_formula(function, (self, *others)), result))
+        return result
+
+    return method
+
+
+for _name, _function in {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "bool": bool,
+}.items():
+    for _cls, _base in (UnknownFloat, float), (UnknownInt, int):
+        _plain = getattr(_base, f"__{_name}__")
+        setattr(_cls, f"__{_name}__", _comparison(_function, _plain))
+for _cls, _base in (UnknownFloat, float), (UnknownInt, int):
+    _cls.__hash__ = _base.__hash__  # type: ignore[method-assign]
 for _name, _function in {
     "add": operator.add,
     "sub": operator.sub,

@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.core.dtypes import KINDS, KindType
+from burnbook.core.dtypes import KINDS, Float, KindType
+from burnbook.core.half import HALF, computed_in_single, in_single
 from burnbook.core.source_code import generate, listing, shown_as
 
 OPS: dict[str, "Op"] = {}
@@ -65,6 +66,12 @@ class Op:
         self.reason = _asker(self, declared.get("reason"))
         self.check = _asker(self, declared.get("check"))
         self.kinds = _read_kinds(kinds, self)
+        floats = [row.index(Float) for row in self.kinds if Float in row]
+        if floats and not declared.get("takes_half"):
+            self.forward = computed_in_single(
+                self.forward, min(floats), len(self.extras)
+            )
+        self.rules_take_half: bool = declared.get("rules_take_half", False)
         self.validator = _compile_validator(self, declared.get("check"))
         self.row = kinds
         self.rules: dict[str, Rule] = {}
@@ -192,6 +199,8 @@ def op(
     same_rank: bool = False,
     method: bool = True,
     through: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    takes_half: bool = False,
+    rules_take_half: bool = False,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Declare an op; the decorated function is its forward code, with `xp` first.
 
@@ -205,6 +214,9 @@ def op(
     same_rank: the inputs must have equal ranks (sizes of 1 stretch, ranks never do).
     method: False keeps the op off Tensor.
     through: what carries the forward code out, on large arrays.
+    takes_half: the forward code gets float16 as it is: it moves numbers, rounds once,
+    or widens them itself. Other code gets float32 (see core/half.py).
+    rules_take_half: so do its gradient rules, which may give another type.
     """
 
     def declare(forward: Callable[..., Any]) -> Op:
@@ -218,6 +230,8 @@ def op(
             same_rank=same_rank,
             method=method,
             through=through,
+            takes_half=takes_half,
+            rules_take_half=rules_take_half,
         )
         OPS[made.name] = made
         for hook in on_declare:
@@ -429,9 +443,21 @@ def _compile_backward(made: Op) -> Callable[..., Any]:
             for i, call in enumerate(_rule_calls(made, scope))
         ]
         result = f"({', '.join(calls)},)"
-    return generate(
-        f"{made.name}.backward", f"backward({', '.join(params)})", result, scope
-    )
+    words = ["needs=needs", *(f"{name}={name}" for name in made.attrs)]
+    half = None
+    if not made.rules_take_half:
+        half = _if_half("backward", made.kept, ", ".join(words), scope)
+    title = f"{made.name}.backward"
+    return generate(title, f"backward({', '.join(params)})", result, scope, half)
+
+
+def _if_half(
+    name: str, kept: tuple[str, ...], words: str, scope: dict[str, Any]
+) -> tuple[str, str]:
+    """Of float16, and what a gradient returns then, as code: rules see float32."""
+    scope |= {"HALF": HALF, "in_single": in_single}
+    values = ", ".join(["g", *kept])
+    return "g.dtype is HALF", f"in_single({name}, xp, ({values},), dict({words}))"
 
 
 def _compile_backward_of_two(made: Op) -> tuple[Callable[..., Any], ...] | None:
@@ -444,8 +470,15 @@ def _compile_backward_of_two(made: Op) -> tuple[Callable[..., Any], ...] | None:
     scope: dict[str, Any] = {}
     x, y = _rule_calls(made, scope)
     params = ", ".join(["xp", "g", *made.kept])
+    bare = made.rules_take_half or {x, y} <= {"g", "None"}  # nothing is computed
     second, first, both = (
-        generate(f"{made.name}.backward: {name}", f"{name}({params})", result, scope)
+        generate(
+            f"{made.name}.backward: {name}",
+            f"{name}({params})",
+            result,
+            scope,
+            None if bare else _if_half(name, made.kept, "", scope),
+        )
         for name, result in {
             "second": f"{'None' if x != 'g' else 'g'}, {y}",
             "first": f"{x}, {'None' if y != 'g' else 'g'}",

@@ -8,6 +8,7 @@ are looked at only when a name was not found, so nothing is slower for them.
 import difflib
 import dis
 import functools
+import inspect
 import re
 import sys
 from abc import ABCMeta
@@ -16,6 +17,7 @@ from opcode import opname
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from burnbook.core.call_source import Call, call_at, fill
 from burnbook.core.errors import ADVISERS, UnknownNameError
 
 NEAREST = "the nearest: "  # how the remark begins where the code is something else
@@ -26,6 +28,7 @@ class Advice(NamedTuple):
 
     code: str
     remark: str
+    given: tuple[tuple[str, str], ...] = ()  # parameters, and the code for a call
 
     @property
     def name(self) -> str:
@@ -64,6 +67,29 @@ class Row(NamedTuple):
     names: tuple[str, ...]
     advice: Advice
     theirs: tuple[Theirs, ...]
+    means: tuple[str, ...] = ()  # what is true of the result of the code
+
+
+# What the code of a section calls the thing that the name is asked of.
+FIRST = {
+    "Tensor": "x",
+    "Module": "model",
+    "Optimizer": "optim",
+    "LBFGS": "lbfgs",
+    "LrScheduler": "scheduler",
+    "Learner": "learner",
+    "LearnerBuilder": "builder",
+    "DataLoader": "loader",
+    "DataLoaderBuilder": "builder",
+    "Dataset": "dataset",
+    "Config": "config",
+    "Param": "param",
+    "TensorData": "data",
+    "Gradients": "gradients",
+    "Backend": "device",
+    "burnbook.nn": "nn",
+    "burnbook": "burnbook",
+}
 
 
 @functools.cache
@@ -71,11 +97,9 @@ def tables() -> dict[str, dict[str, Advice]]:
     """All tables; the top of the package also knows the names of prelude and tensor."""
     found: dict[str, dict[str, Advice]] = {}
     for title, lines in _sections():
-        rows = found[title] = {}
-        for line in lines:
-            if line[:1] not in " #:":
-                names, _, rest = line.partition(": ")
-                rows |= dict.fromkeys(names.split(), _advice(rest))
+        found[title] = {}
+        for row in _rows(title, lines):
+            found[title] |= dict.fromkeys(row.names, row.advice)
     for part in ("burnbook.prelude", "burnbook.tensor"):
         found["burnbook"] = found[part] | found["burnbook"]
     return found
@@ -84,22 +108,36 @@ def tables() -> dict[str, dict[str, Advice]]:
 @functools.cache
 def all_rows() -> tuple[Row, ...]:
     """Every row, with the code of the other libraries: what the page is made of."""
+    return tuple(row for title, lines in _sections() for row in _rows(title, lines))
+
+
+def _rows(title: str, lines: Iterable[str]) -> list[Row]:
+    """The rows of one section, each with what stands below it."""
     found: list[Row] = []
-    for title, lines in _sections():
-        topic = ""
-        for line in lines:
-            if line.startswith("## "):
-                topic = line[3:]
-            elif line.startswith("  "):
-                head, _, code = line.strip().partition(": ")
-                library, _, how = head.partition(" ")
-                theirs = Theirs(library, code, how.strip("()"))
-                found[-1] = found[-1]._replace(theirs=(*found[-1].theirs, theirs))
-            else:
-                names, _, rest = line.partition(": ")
-                row = Row(title, topic, tuple(names.split()), _advice(rest), ())
-                found.append(row)
-    return tuple(found)
+    topic = ""
+    for line in lines:
+        if line.startswith("## "):
+            topic = line[3:]
+        elif line.startswith("  "):
+            found[-1] = _with_line(found[-1], line.strip())
+        else:
+            names, _, rest = line.partition(": ")
+            found.append(Row(title, topic, tuple(names.split()), _advice(rest), ()))
+    return found
+
+
+def _with_line(row: Row, line: str) -> Row:
+    """A row with a line that stands below it."""
+    head, _, code = line.partition(": ")
+    library, _, how = head.partition(" ")
+    if library == "means":
+        return row._replace(means=(*row.means, code))
+    if library == "given":
+        parameters, _, code = line.removeprefix("given (").partition("): ")
+        given = (*row.advice.given, (parameters, code))
+        return row._replace(advice=row.advice._replace(given=given))
+    theirs = Theirs(library, code, how.strip("()"))
+    return row._replace(theirs=(*row.theirs, theirs))
 
 
 def _sections() -> Iterator[tuple[str, list[str]]]:
@@ -116,11 +154,18 @@ def _advice(text: str) -> Advice:
 
 
 def unknown(
-    where: str, of: str, name: str, known: Iterable[str] = ()
+    where: str,
+    of: str,
+    name: str,
+    known: Iterable[str] = (),
+    call: Call | None = None,
 ) -> UnknownNameError:
-    """The error for a name that is not there: what it is here, or what is near it."""
+    """The error for a name that is not there: what it is here, or what is near it.
+
+    call: where the name was read, if that is known; the cure has what stands there.
+    """
     at = f"{where}.{name}"
-    advice = tables()[of].get(name)
+    advice = tables().get(of, {}).get(name)
     if advice is None and of.startswith("burnbook") and (home := home_of(name)):
         cure = f"from {home} import {name}"
         return UnknownNameError(at, "it is in another place", cure=cure)
@@ -133,14 +178,34 @@ def unknown(
     if advice.code == name and name in tables()["homes"]:
         cure = tables()["homes"][name].code
         return UnknownNameError(at, "it is in another place", cure=cure)
-    shown = advice.code if advice.name in ("", name) else advice.name
+    code, exact = _in_their_words(of, advice, call)
+    shown = code if advice.name in ("", name) else advice.name
     what = f"in burnbook this is {shown}"
     remark = advice.remark
     if remark.startswith(NEAREST):
         what = f"burnbook has none; the nearest is {shown}"
         remark = remark.removeprefix(NEAREST)
     facts = [remark] if remark else []
-    return UnknownNameError(at, what, facts + imports_of(advice.code), advice.code)
+    if not exact and re.search(r"\d|\[", code):
+        facts.append("the numbers are those of an example")
+    return UnknownNameError(at, what, facts + imports_of(advice.code), code)
+
+
+def _in_their_words(of: str, advice: Advice, call: Call | None) -> tuple[str, bool]:
+    """The code of a row with the reader's names and numbers; whether all of them."""
+    first = FIRST.get(of, "")
+    if call is None:
+        return advice.code, True  # there is nothing that it could differ from
+    for parameters, code in advice.given:
+        if call.args is None and parameters:
+            continue
+        asked = call._replace(args=call.args or (), named=call.named or {})
+        text = fill(parameters, code, asked, first)
+        if text is not None:
+            return text, True
+    bare = call._replace(args=(), named={})
+    plain = not call.args and not call.named
+    return fill("", advice.code, bare, first) or advice.code, plain
 
 
 def home_of(name: str) -> str | None:
@@ -162,7 +227,9 @@ def home_of(name: str) -> str | None:
 def imports_of(code: str) -> list[str]:
     """The lines that import what the prelude does not have."""
     homes = tables()["imports"]
-    names = dict.fromkeys(re.findall(r"\w+", code))  # each once, in their order
+    names = dict.fromkeys(
+        re.findall(r"(?<![\w.])[a-zA-Z_]\w*", code)
+    )  # each once, in their order
     return [homes[name].code for name in names if name in homes]
 
 
@@ -212,32 +279,128 @@ class OtherName:
         self.of, self.name = of, name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        raise _fitted(unknown(owner.__name__, self.of, self.name), instance)
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+        call = call_at(frame, self.name)
+        error = unknown(owner.__name__, self.of, self.name, call=call)
+        raise _fitted(error, instance, call)
 
 
-def _fitted(error: UnknownNameError, instance: Any) -> UnknownNameError:
+def _fitted(
+    error: UnknownNameError, instance: Any, call: Call | None
+) -> UnknownNameError:
     """The error with a cure for the very tensor or module that was asked."""
     kind = getattr(getattr(instance, "kind", None), "__name__", "")
-    if error.name == "item" and kind:
+    if error.name == "item" and kind and hasattr(instance, "into_scalar"):
         count = instance.shape.num_elements()
         one = count == 1
         ways = ["any()", "all()"] if kind == "Bool" else ["sum()", "max()"]
         texts = ["into_scalar()"] if one else [f"{way}.into_scalar()" for way in ways]
         error.what = "in burnbook this is into_scalar"
         error.facts[:] = [] if one else [f"one number of {count}: say which"]
-        error.cure = ", or ".join(f"x.{text}" for text in texts)
-    elif error.cure and "to_device(" in error.cure and _tracks(instance):
-        error.cure = re.sub(
-            r"to_device\((.*)\)$", r"to_device(Autodiff(\1))", error.cure
-        )
+        of = call.of if call else "x"
+        error.cure = ", or ".join(f"{of}.{text}" for text in texts)
+    elif error.cure and "to_device(" in error.cure:
+        error.cure = _to_device(error.cure, instance)
     return error
 
 
-def _tracks(instance: Any) -> bool:
+def _to_device(cure: str, instance: object) -> str:
+    """A move whose device is one of ours, below Autodiff where it was before."""
+    start, _, device = cure.rpartition("to_device(")
+    device = device.removesuffix(")")
+    named = re.match(r"""["'](cuda|gpu|cpu|mps)(?::(\d+))?""", device)
+    if named:
+        device = "Numpy()" if named[1] == "cpu" else f"Cupy({named[2] or 0})"
+    made = device.startswith(("Numpy(", "Cupy("))
+    if made and _tracks(instance):
+        device = f"Autodiff({device})"
+    return f"{start}to_device({device})"
+
+
+def _tracks(instance: object) -> bool:
     """Whether a tensor or a module lives on an Autodiff device."""
-    devices = instance.devices() if hasattr(instance, "devices") else []
+    devices = getattr(instance, "devices", list)()
     where = devices[0] if devices else getattr(instance, "backend", None)
     return bool(getattr(where, "ad_enabled", False))
+
+
+CONSTRUCTORS = ("new", "default", "init")  # how Rust and Burn make an object
+
+
+class Constructor(OtherName):
+    """An attribute that says how an object of the class that was asked is made here."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+        call = call_at(frame, self.name)
+        at = owner.__name__
+        if call is not None and instance is None:
+            at = call.of
+        made, cure = _constructor(owner, at, self.name, call)
+        raise UnknownNameError(f"{owner.__name__}.{self.name}", made, cure=cure)
+
+
+def answers_to_constructors(cls: type) -> None:
+    """Let a class answer to the ways of Rust to make an object, where it has none.
+
+    Why: it names the class that was asked; a row of a table would name one for all.
+    """
+    if getattr(cls, "_is_protocol", False) or hasattr(type(cls), "__getattr__"):
+        return  # a protocol asks for all that it has; an enum hides our error
+    for name in CONSTRUCTORS:
+        if not any(name in vars(each) for each in cls.__mro__):
+            setattr(cls, name, Constructor("", name))
+
+
+def _constructor(
+    cls: type, at: str, name: str, call: Call | None
+) -> tuple[str, str | None]:
+    """What stands for a constructor of Rust, and the line that works."""
+    given = None
+    if call is not None and call.args is not None and call.named is not None:
+        given = ", ".join([*call.args, *(f"{k}={v}" for k, v in call.named.items())])
+    values = [text for text, value in vars(cls).items() if isinstance(value, cls)]
+    values += getattr(cls, "variants", {})
+    if values:
+        several = ", ".join(dict.fromkeys(values))
+        known = isinstance(getattr(cls, values[0]), cls)
+        first = f"{at}.{values[0]}" if known else f"{at}.{values[0]}(…)"
+        if len(several) > 60:  # the first line of an error is to be read at once
+            several = ", ".join([*list(dict.fromkeys(values))[:4], "…"])
+        return f"its values have names: {several}", first
+    home = vars(sys.modules.get(cls.__module__, cls))
+    config = home.get(f"{cls.__name__}Config")
+    if isinstance(config, type) and "init" in dir(config):
+        path, dot, _ = at.rpartition(".")
+        make = f"{path}{dot}{config.__name__}"
+        takes = inspect.signature(config.init).parameters  # type: ignore[attr-defined]
+        device = "device" if "device" in takes else ""
+        init = f"{make}({_required(config, given)}).init({device})"
+        return f"in burnbook its config makes it: {config.__name__}", init
+    if name == "init" and hasattr(cls, "to_json"):
+        what = "what the config makes is said in its class"
+        return what, "def init(self, device): return …"
+    return f"in burnbook this is {cls.__name__}(…)", f"{at}({_required(cls, given)})"
+
+
+def _required(cls: type, given: str | None) -> str:
+    """The arguments as they were given, or the names of those that have no default."""
+    if given is not None:
+        return given
+    try:  # of the class itself: a metaclass may take anything
+        parameters = list(inspect.signature(cls.__init__).parameters.items())[1:]
+    except (TypeError, ValueError):
+        return "…"
+    asked = [
+        (f"{name}=…" if each.kind is each.KEYWORD_ONLY else name)
+        for name, each in parameters
+        if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+    ]
+    if asked == ["args"] and cls.__init__ is object.__init__:
+        return ""
+    return ", ".join(asked)
 
 
 class FixedName(OtherName):
@@ -330,6 +493,12 @@ def _of_functional(module: str, name: str, frame: Any) -> UnknownNameError | Non
 def module_answers(module: str) -> Callable[[str], Any]:
     """The `__getattr__` of a module; `from module import name` is answered as well."""
 
+    held = vars(sys.modules[module])
+    for name in held.get("__all__", ()):
+        found = held.get(name)
+        if isinstance(found, type) and found.__module__.startswith("burnbook."):
+            answers_to_constructors(found)
+
     def __getattr__(name: str) -> Any:  # noqa: N807 - the name Python looks for
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
         first_look = frame.f_code.co_name == "_handle_fromlist"
@@ -337,8 +506,9 @@ def module_answers(module: str) -> Callable[[str], Any]:
             text = f"module {module!r} has no attribute {name!r}"
             raise AttributeError(text, name=name)
         known = getattr(sys.modules[module], "__all__", ())
+        call = call_at(frame, name)
         error = _of_functional(module, name, frame) or unknown(
-            module, module, name, known
+            module, module, name, known, call
         )
         if opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM":
             raise ImportError(str(error), name=module) from None

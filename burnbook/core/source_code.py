@@ -13,21 +13,32 @@ from types import FunctionType
 from typing import Any
 
 from burnbook.core import __name__ as library
+from burnbook.core.errors import RecordError
+
+LONGEST = 120  # letters of a line in an error
 
 
 def generate(
-    title: str, head: str, result: str, scope: dict[str, Any]
+    title: str,
+    head: str,
+    result: str,
+    scope: dict[str, Any],
+    otherwise: tuple[str, str] | None = None,
 ) -> Callable[..., Any]:
     """Make a function from its head and what it returns, as text.
 
     title: what tracebacks call its file. scope: the names that the text refers to.
+    otherwise: a condition, and what is returned where it holds.
 
     Example:
         >>> generate("twice", "twice(x)", "two * x", {"two": 2})(4)
         8
     """
-    name = head.partition("(")[0]
-    return define(name, f"def {head}:\n    return {result}\n", scope, title)
+    name, lines = head.partition("(")[0], [f"def {head}:"]
+    if otherwise:
+        lines += [f"    if {otherwise[0]}:", f"        return {otherwise[1]}"]
+    lines += [f"    return {result}", ""]
+    return define(name, "\n".join(lines), scope, title)
 
 
 def define(
@@ -46,12 +57,35 @@ def define(
     return scope[name]
 
 
+def python_source(text: str, where: str) -> str:
+    """A text that was written as Python, if it is Python.
+
+    where: what wrote it, for the error. Every writer of Python ends with this.
+
+    Raises:
+        RecordError: it does not parse, which is a fault of the writer.
+
+    Example:
+        >>> python_source("x = [1, 2]", "scaffold")
+        'x = [1, 2]'
+    """
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        what = "the source that was written for this is no Python"
+        line = (getattr(error, "text", None) or "").strip()[:LONGEST]
+        facts = [(f"line {getattr(error, 'lineno', None) or 1}", line or str(error))]
+        raise RecordError(where, what, facts, cure="shorter, plainer names") from None
+    return text
+
+
 def listing(forward: FunctionType, rules: Iterable[Any]) -> str:
     """The source of an op: its formula, its call of `grad`, and the rules named there.
 
     rules: functions or ops. Raises: OSError where there is no source.
     """
     parts = [_source(forward)]
+    forward = inspect.unwrap(forward)
     file = inspect.getsourcefile(forward) or ""
     text = "".join(linecache.getlines(file, forward.__globals__))
     for node in ast.parse(text).body:

@@ -9,12 +9,15 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from burnbook.config import ConfigEnum, holding
 from burnbook.core.arrays import has_no_elements
 from burnbook.core.errors import ConfigError
 from burnbook.ops.lbfgs import clip_scale, length
 from burnbook.tensor import Tensor, apply
 
+SMALL = 1e-15  # shorter gradients may have lost squares that are 0
 TINY = 1e-6  # added to the global norm before dividing, as PyTorch does
 
 
@@ -113,7 +116,7 @@ class GradientClipping:
         if has_no_elements(grad.value):
             return scaled(grad, _scale([grad], threshold, 0.0))
         norm = global_norm([grad])
-        return grad * (threshold / norm) if norm > threshold else grad
+        return scaled(grad, threshold / norm) if norm > threshold else grad
 
     def clip_gradients(self, grads: G) -> G:
         """The GradientsParams of a module, bounded; those given stay as they are.
@@ -161,6 +164,9 @@ def scaled(grad: Tensor, scale: float | Tensor) -> Tensor:
     """A gradient times what `scale_of` gives."""
     if isinstance(scale, Tensor):
         scale = scale.reshape([1] * grad.rank)
+    elif 0 < scale < np.finfo(grad.backend.float_dtype).tiny:
+        root = math.sqrt(scale)  # the type has the number itself with few digits only
+        return grad * root * root
     return grad * scale
 
 
@@ -181,5 +187,18 @@ def global_norm(grads: Iterable[Tensor]) -> float:
     for grad in grads:
         device = grad.backend
         found = float(device.to_numpy(device.run(length, (grad.value,), {}))[0])
+        if not SMALL < found < math.inf:
+            found = _length(grad)
         total = math.hypot(total, found)
     return total
+
+
+def _length(grad: Tensor) -> float:
+    """The length of a gradient whose squares the type does not hold."""
+    largest = float(np.abs(grad.backend.to_numpy(grad.value)).max(initial=0.0))
+    if largest == 0.0 or not math.isfinite(largest):
+        return largest
+    device = grad.backend
+    value = (grad / largest).value
+    found = device.to_numpy(device.run(length, (value,), {}))
+    return float(found[0]) * largest

@@ -1,5 +1,8 @@
 """Weights and models of others: PyTorch, ONNX, and stores as in newer Burn."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.importers.adapter import (
     Adapter,
     BurnToPyTorchAdapter,
@@ -51,3 +54,6 @@ __all__ = [
     "config_from_file",
     "pytorch_arrays",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -92,10 +92,12 @@ class ApplyResult:
             meant = self.suggestion(path) if i < MEANT else None
             told = f"missing; did you mean {printable(meant)}?" if meant else "missing"
             rows.append((path, told))
-        if self.unused:
-            shown = ", ".join(map(printable, self.unused[:4]))
-            shown += ", …" if len(self.unused) > 4 else ""
-            rows.append(("unused", shown))
+        unused = (
+            self.unused if len(self.unused) <= LISTED else self.unused[: LISTED - 1]
+        )
+        rows += [(printable(name), "not in the module") for name in unused]
+        if len(unused) < len(self.unused):
+            rows.append(("…", f"{len(self.unused) - len(unused)} others as well"))
         return rows
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
 from burnbook.record.tree import Trouble, short
@@ -30,6 +30,31 @@ class Name:
 
     def __repr__(self) -> str:
         return self.text
+
+
+@dataclass(eq=False)
+class Inert:
+    """An object of a class that is not listed: what the pickle says of it, no more.
+
+    name: of the class. args: what it would have been made from. state: its attributes.
+    rows, parts: what is in it, of a class that is also a map or a list.
+    """
+
+    name: str
+    args: tuple[Any, ...] = ()
+    state: Any = None
+    rows: dict[Any, Any] = field(default_factory=dict)
+    parts: list[Any] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        if self.name.startswith("numpy.") and self.name.endswith("multiarray.scalar"):
+            return "a number of NumPy"
+        if self.name.startswith("numpy.") and self.name.endswith("ndarray"):
+            return "an array of NumPy"
+        return f"an object of the class {short(self.name, 80)}"
+
+    def __repr__(self) -> str:
+        return f"Inert({self.name})"
 
 
 class Names(Protocol):
@@ -229,6 +254,7 @@ class PickleReader:
     def append(self, values: list[Any]) -> None:
         """Add values to the list on the stack's top."""
         target = self.top()
+        target = target.parts if isinstance(target, Inert) else target
         if not isinstance(target, list):
             raise Trouble("the pickle adds to what is no list")
         target.extend(values)
@@ -236,6 +262,7 @@ class PickleReader:
     def insert(self, values: list[Any]) -> None:
         """Add pairs to the map on the stack's top."""
         target = self.top()
+        target = target.rows if isinstance(target, Inert) else target
         if not isinstance(target, dict) or len(values) % 2:
             raise Trouble("the pickle adds pairs to what is no map")
         target.update(pairs(values))
@@ -243,6 +270,9 @@ class PickleReader:
     def add(self, values: list[Any]) -> None:
         """Add values to the set on the stack's top."""
         target = self.top()
+        if isinstance(target, Inert):
+            target.parts.extend(values)
+            return
         if not isinstance(target, set):
             raise Trouble("the pickle adds to what is no set")
         target.update(map(key_of, values))
@@ -292,17 +322,11 @@ STATE_DICT = 'torch.save(model.state_dict(), "model.pt") in PyTorch'
 def refused(name: str) -> tuple[str, str, str, str]:
     """The trouble with a name that is not listed: what it is, and the cure."""
     shown = short(name, 80)
-    last = name.rpartition(".")[2]
-    if name.startswith("numpy."):
-        what = f"it holds an array or a number of NumPy ({shown})"
-        cure = "value.item() or torch.from_numpy(array) before torch.save"
-    elif last[:1].isupper():
+    if name.rpartition(".")[2][:1].isupper():
         what = f"it holds an object of the class {shown}, not only tensors"
-        cure = STATE_DICT
-    else:
-        what = f"it wants to call {shown}, which was not done"
-        cure = f"a file that you trust, written by {STATE_DICT}"
-    return what, "", "", cure
+        return what, "", "", STATE_DICT
+    what = f"it wants to call {shown}, which was not done"
+    return what, "", "", f"a file that you trust, written by {STATE_DICT}"
 
 
 def key_of(value: object) -> Any:
@@ -374,12 +398,12 @@ def _pop(machine: PickleReader) -> None:
 
 def _name_and_args(machine: PickleReader, count: int) -> None:
     name, *rest = machine.several(count)
-    if count == 3 and rest[1]:
-        raise Trouble("the pickle makes an object with named arguments")
     machine.reduce(name, rest[0])
+    if count == 3 and rest[1] and not isinstance(machine.top(), Inert):
+        raise Trouble("the pickle makes an object with named arguments")
 
 
-PLAIN_KEYS = (str, bytes, type(None), Name)
+PLAIN_KEYS = (str, bytes, type(None), Name, Inert)
 STOP = ord(".")
 REFUSED = {
     ord("i"): "INST",

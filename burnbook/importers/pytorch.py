@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +21,11 @@ from typing import Any, ClassVar, Self, TypeVar, overload
 
 from burnbook.backend.base import Backend
 from burnbook.core.errors import ArgumentError, RecordError
-from burnbook.core.files import PathLike, printable
+from burnbook.core.files import PathLike, fixed, printable, shown_path
+from burnbook.importers.absence import common_prefix, reason_among, without_prefix
 from burnbook.importers.adapter import Adapter, PyTorchToBurnAdapter
 from burnbook.importers.apply_result import ApplyResult
+from burnbook.importers.formulas import warn_of_formulas
 from burnbook.importers.key_remap import KeyRemapper, contiguous
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.pytorch_reader import Plain, PytorchMetadata, PytorchReader
@@ -36,6 +38,7 @@ from burnbook.importers.store import (
 from burnbook.importers.torch_layers import Source, Spot, spots
 from burnbook.module.module import Module
 from burnbook.module.param import ParamId, ParamRecord
+from burnbook.module.records import Choices, Unreadable
 from burnbook.record.conversion import with_lists_and_ids
 from burnbook.record.flat import nest
 from burnbook.record.layout import Lowering, Pieces
@@ -50,7 +53,8 @@ from burnbook.record.tree import BurnRecord, Trouble, short
 from burnbook.tensor.data import TensorData
 
 C = TypeVar("C")
-REMAP = "LoadArgs(path).with_key_remap(pattern, replacement) where names differ, "
+NOTHING: Mapping[str, str] = {}
+UNREADABLE = ("c64", "f4", "f6_e2m3", "f6_e3m2")  # element types of safetensors
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class FileArgs:
     @classmethod
     def new(cls, file: PathLike) -> Self:
         """The arguments for a file, without rules."""
-        return cls(file)
+        return cls(fixed(file))
 
     @classmethod
     def of(cls, given: PathLike | Self) -> Self:
@@ -115,14 +119,16 @@ class LoadArgs(FileArgs):
         return replace(self, debug=True)
 
 
-class PyTorchRecord(dict[str, Any]):
+class PyTorchRecord(Choices, dict[str, Any]):
     """What a file of PyTorch holds, in PyTorch's names and layout, as a tree.
 
-    `module.load_record(record)` takes from it what the module needs, in Burn's layout;
-    other names are left alone. Nested like the names: record["fc"]["weight"].
+    `module.load_record(record)` takes from it what the module needs, in Burn's layout.
+    Nested like the names: record["fc"]["weight"]. others: what is no tensor, or none
+    that can be read, with what it is; refused: which of these are tensors.
     """
 
-    cure = f"{REMAP}or load_partial(record) to keep the module's own values"
+    in_pytorch = True
+    cure = "LoadArgs(path).with_key_remap(pattern, replacement) where names differ"
 
     def __init__(
         self,
@@ -130,12 +136,24 @@ class PyTorchRecord(dict[str, Any]):
         settings: Settings,
         device: Backend | None,
         where: str,
+        others: Mapping[str, str] = NOTHING,
+        refused: Iterable[str] = (),
+        top_level_keys: Iterable[str] = (),
     ) -> None:
         self.where, self.device = where, device
+        self.others, self.refused = dict(others), set(refused)
+        self.top_level_keys = list(top_level_keys)
         self._convert = to_device(settings, device)
         self.arrays: dict[str, LazyArray] = {}
         for name, array in arrays.items():
-            data = array.load()
+            try:
+                data = array.load()
+            except RecordError as error:  # of a type that has no counterpart
+                if array.dtype not in UNREADABLE:
+                    raise
+                self.others[name] = error.what
+                self.refused.add(name)
+                continue
             with suppress(Trouble):  # it matters only to a module that needs this one
                 data = self._convert(data, (name,))
             self.arrays[name] = LazyArray.of(name, data)
@@ -148,30 +166,30 @@ class PyTorchRecord(dict[str, Any]):
     def for_module(self, module: object) -> dict[str, Any]:
         """The record with the names and the layout of a module."""
         made: dict[str, Any] = {}
-        absent: dict[tuple[str, ...], bool] = {}
+        found: list[Spot] = []
         for spot in spots(module, self.arrays):
             data = self._data_for(spot)
-            for way in spot.optional:
-                absent[way] = absent.get(way, True) and data is None
+            if isinstance(data, TensorData):
+                data = ParamRecord(ParamId.new().serialize(), data)
+                found.append(spot)
             if data is not None:
-                record = ParamRecord(ParamId.new().serialize(), data)
-                _put(made, spot.keys, record)
-        for way, is_absent in absent.items():
-            if is_absent:  # what may be left out, is
-                _put(made, way, None)
+                _put(made, spot.keys, data)
+        if self.in_pytorch:
+            warn_of_formulas(f"load into {type(module).__name__}", found)
         return made
 
     def sources(self, spot: Spot) -> tuple[Source, ...]:
         """Where the file may have a parameter, the likeliest place first."""
         return spot.theirs
 
-    def _data_for(self, spot: Spot) -> TensorData | None:
+    def _data_for(self, spot: Spot) -> TensorData | Unreadable | None:
         source = found_among(self.arrays, self.sources(spot))
         if source is None:
-            return None
+            why = reason_among(self.others, self.sources(spot))
+            return Unreadable(why) if why else None
         array = taken(self.arrays, source)
         if isinstance(array, str):
-            raise RecordError(self.where, f"{spot.path} cannot be read: {array}")
+            return Unreadable(array)
         try:
             return self._convert(array.load(), (spot.path,))
         except Trouble as trouble:
@@ -183,9 +201,17 @@ class PyTorchRecord(dict[str, Any]):
         for spot in spots(module, self.arrays):
             sources = self.sources(spot)
             source = found_among(self.arrays, sources)
-            used |= {source.name} if source else set()
+            used |= {source.name} if source else {each.name for each in sources}
             used |= {counter_beside(each.name) for each in sources}
-        return sorted(self.arrays.keys() - used)
+        return sorted((self.arrays.keys() | self.refused) - used)
+
+    def cure_for(self, module: object, missing: list[str]) -> str:
+        """What to do about missing names, if all the file's begin with something."""
+        if not missing:
+            return ""
+        prefix = common_prefix(spots(module), self.sources, self.arrays)
+        calls = without_prefix(prefix, self.top_level_keys, "with_key_remap")
+        return f"LoadArgs(path){calls}" if calls else ""
 
     def meant(self, path: str, unused: list[str]) -> str:
         """What to say about a path that is not in the record."""
@@ -280,7 +306,12 @@ class PyTorchFileRecorder(FileRecorder):
         where = f"load {printable(args.file)}"
         named = remapper.all_renamed(reader, where)
         arrays = {new: reader[old] for old, new in named.items()}
-        record = PyTorchRecord(arrays, self.settings, device, where)
+        others = {remapper.renamed(name): why for name, why in reader.skipped.items()}
+        refused = map(remapper.renamed, reader.refused)
+        keys = () if args.top_level_key else reader.top_level_keys
+        record = PyTorchRecord(
+            arrays, self.settings, device, where, others, refused, keys
+        )
         if module is None:
             return record
         return module.load_record(record).into_record()
@@ -414,7 +445,7 @@ class PytorchStore(ModuleStore):
     def __init__(self, path: PathLike) -> None:
         """A store of a file, which is opened when it is first needed."""
         super().__init__(PyTorchToBurnAdapter())
-        self.path = path
+        self.path = fixed(path)
         self._top_level_key: str | None = None
         self._reader: PytorchReader | None = None
 
@@ -443,11 +474,24 @@ class PytorchStore(ModuleStore):
     @property
     def source(self) -> str:
         """The path, for errors."""
-        return printable(self.path)
+        return printable(shown_path(self.path))
 
     def read_arrays(self) -> Mapping[str, LazyArray]:
         """The tensors under their names in the file."""
         return self.reader.arrays
+
+    def read_others(self) -> Mapping[str, str]:
+        """What is no tensor, or none that can be read, with what it is."""
+        return self.reader.skipped
+
+    def read_refused(self) -> Iterable[str]:
+        """Which of these are tensors."""
+        return self.reader.refused
+
+    @property
+    def top_level_keys(self) -> list[str]:
+        """What `with_top_level_key` may be given."""
+        return [] if self._top_level_key else self.reader.top_level_keys
 
     def metadata(self) -> PytorchMetadata:
         """What the file says about itself."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from burnbook.core.errors import ConfigError, RecordError
 from burnbook.core.files import PathLike, map_file, printable, within_memory
 from burnbook.importers.lazy_array import LazyArray
-from burnbook.importers.pickle_reader import Name
+from burnbook.importers.pickle_reader import STATE_DICT, Inert, Name
 from burnbook.importers.torch_formats import FileContent, Format, open_file
 from burnbook.importers.torch_values import (
     Refusal,
@@ -57,6 +57,7 @@ class PytorchMetadata:
 class _Found:
     arrays: dict[str, LazyArray] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
 
 
 class PytorchReader:
@@ -64,13 +65,15 @@ class PytorchReader:
 
     top_level_key: read the part under this key only.
 
-    Nested dicts and lists are joined with dots: "model.fc.weight", "weights.0". What is
-    no tensor is in `skipped`, with what it is; so are tensors that have no place here:
-    complex, quantized and sparse ones. Nothing that a file names is imported or called.
+    Nested dicts and lists are joined with dots: "model.fc.weight", "weights.0"; a
+    module that was saved whole is read as its state dict. What is no tensor is in
+    `skipped`, with what it is; so are tensors that have no place here: complex,
+    quantized and sparse ones (`refused`). Nothing that a file names is imported or
+    called: an object of any class is only its name.
 
     Raises:
         RecordError: there is no such file, it is damaged or of another format, or it
-            names something else than tensors and plain data: then with the name.
+            is one object or wants a function to be called: then with the name.
     """
 
     def __init__(self, path: PathLike, top_level_key: str | None = None) -> None:
@@ -109,6 +112,20 @@ class PytorchReader:
     def skipped(self) -> dict[str, str]:
         """What is no tensor, or none that has a place here: by name, what it is."""
         return self._found.skipped
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Those of `skipped` that are tensors."""
+        return {name: self.skipped[name] for name in sorted(self._found.refused)}
+
+    @property
+    def top_level_keys(self) -> list[str]:
+        """The keys at the top under which there are parts, for `top_level_key`."""
+        if not isinstance(self.root, dict):
+            return []
+        kinds = (dict, Inert, list, tuple)
+        rows = self.root.items()
+        return [k for k, held in rows if isinstance(k, str) and isinstance(held, kinds)]
 
     def __getitem__(self, name: str) -> LazyArray:
         found = self.get(name)
@@ -167,6 +184,9 @@ class PytorchReader:
         shared = _Shared(SOME + SHARED * self.size)
         if isinstance(root, TorchTensor):
             root = {"tensor": root}
+        if isinstance(root, Inert) and _inside(root) is None:
+            what = f"it holds {root}, not only tensors"
+            raise Trouble(what, cure=STATE_DICT)
         for name, held in _leaves(root, "", 0, budget, set()):
             if isinstance(held, TorchTensor):
                 refusal = refusal_of(held)
@@ -178,6 +198,7 @@ class PytorchReader:
                     continue
                 held = refusal
             if isinstance(held, Refusal):
+                found.refused.add(name)
                 found.skipped[name] = f"a tensor that is {held.what}; try: {held.cure}"
             else:
                 found.skipped[name] = _kind_of(held)
@@ -248,7 +269,10 @@ def _leaves(
         rows = node.items()
     elif isinstance(node, (list, tuple)):
         rows = enumerate(node)
-    if rows is None:
+    elif isinstance(node, Inert):
+        inside = _inside(node)
+        rows = None if inside is None else inside.items()
+    if rows is None or (isinstance(node, dict) and any(map(_is_object, node))):
         yield name, node
         return
     if id(node) in around:
@@ -266,8 +290,41 @@ def _leaves(
     around.discard(id(node))
 
 
+def _is_object(key: object) -> bool:
+    return isinstance(key, Inert)
+
+
+def _inside(held: Inert) -> dict[Any, Any] | None:
+    """What is in an object: the state dict of a module, the rows of a map or a list.
+
+    None where it is an object of another kind.
+    """
+    state = held.state if isinstance(held.state, dict) else {}
+    if state.keys() >= MODULE:
+        parts = [state[name] for name in ("_parameters", "_buffers", "_modules")]
+        if all(isinstance(part, dict) for part in parts):
+            left_out = state.get("_non_persistent_buffers_set", ())
+            left_out = left_out if isinstance(left_out, (set, frozenset)) else ()
+            params, buffers, modules = parts
+            buffers = {k: v for k, v in buffers.items() if k not in left_out}
+            rows = {**params, **buffers, **modules}
+            return {key: part for key, part in rows.items() if part is not None}
+    if held.rows:
+        return None if any(map(_is_object, held.rows)) else held.rows
+    return dict(enumerate(held.parts)) if held.parts else None
+
+
+ARRAYS = ("numpy.ndarray", "numpy.matrix")
+MODULE = {"_parameters", "_buffers", "_modules"}
+
+
 def _kind_of(held: object) -> str:
     """What something is that is no tensor."""
+    if isinstance(held, Inert):
+        cure = "torch.from_numpy(array) before torch.save"
+        return f"{held}; try: {cure}" if held.name in ARRAYS else str(held)
+    if isinstance(held, dict):
+        return f"a map of {len(held)} whose keys are objects"
     if held is None or isinstance(held, (bool, int, float)):
         return short(repr(held))
     if isinstance(held, str):

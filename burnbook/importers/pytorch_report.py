@@ -9,12 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
+from burnbook.core.errors import Fact
 from burnbook.core.files import PathLike, printable
 from burnbook.importers.apply_result import MEANT, ApplyResult
+from burnbook.importers.formulas import other_formulas
 from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.pytorch import PytorchStore
 from burnbook.importers.pytorch_reader import PytorchMetadata, PytorchReader
+from burnbook.importers.torch_layers import spots
 from burnbook.module.module import Module
 from burnbook.record.tree import short
 
@@ -35,12 +38,19 @@ class PytorchReport:
     skipped: dict[str, str]
     module: str = ""
     result: ApplyResult | None = None
+    refused: tuple[str, ...] = ()  # those of `skipped` that are tensors
+    notes: tuple[Fact, ...] = ()  # layers that PyTorch computes otherwise
 
     @property
     def fits(self) -> bool:
-        """Whether every parameter of the module is there and fits."""
+        """Whether the file and the module agree; without one, whether all can be read.
+
+        What is no tensor does not matter. A file without any tensor fits nothing.
+        """
         result = self.result
-        return result is None or not (result.missing or result.errors)
+        if result is None:
+            return bool(self.arrays) and not self.refused
+        return not (result.missing or result.errors or result.unused)
 
     def __repr__(self) -> str:
         return f"PytorchReport({self.name}, {len(self.arrays)} tensors)"
@@ -75,6 +85,7 @@ class PytorchReport:
         rows += [(path, "missing") for path in missing[MEANT:]]
         rows += [(error.path, str(error)) for error in result.errors]
         rows += [(name, "unused") for name in result.unused]
+        rows += [(path, f"{why}, PyTorch inside") for path, why in self.notes]
         return lines + _table(rows)
 
     def _meant(self, path: str) -> str:
@@ -110,7 +121,20 @@ def inspect_file(
             store = store.with_top_level_key(top_level_key)
         _, result = store.apply_to(module)
     kind = "" if module is None else type(module).__name__
-    return PytorchReport(name, reader.metadata(), arrays, reader.skipped, kind, result)
+    notes: list[Fact] = []
+    if module is not None and result is not None:
+        applied = set(result.applied)
+        notes = other_formulas(s for s in spots(module) if s.path in applied)
+    return PytorchReport(
+        name,
+        reader.metadata(),
+        arrays,
+        reader.skipped,
+        kind,
+        result,
+        tuple(reader.refused),
+        tuple(notes),
+    )
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:

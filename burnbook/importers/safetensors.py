@@ -16,15 +16,22 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.core.errors import ConfigError, RecordError
-from burnbook.core.files import PathLike, atomic_write, printable
+from burnbook.core.files import (
+    PathLike,
+    atomic_write,
+    fixed,
+    printable,
+    shown_path,
+)
 from burnbook.core.versions import VERSION
-from burnbook.importers.adapter import Adapter, IdentityAdapter
+from burnbook.importers.adapter import Adapter, IdentityAdapter, PyTorchToBurnAdapter
+from burnbook.importers.apply_result import ApplyResult
 from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.pytorch import (
@@ -44,11 +51,14 @@ from burnbook.record.safetensors_format import EIGHT_BITS, Written, encode
 from burnbook.record.tree import BurnRecord, Trouble
 from burnbook.tensor.qfloat import QFloat
 
+M = TypeVar("M", bound=Module)
+
 
 class SafetensorsStore(ModuleStore):
     """The parameters of a module in a safetensors file, in shards, or in memory.
 
-    By default names and layout are Burn's own. For a file of PyTorch:
+    By default names and layout are Burn's own, or PyTorch's where the file says so
+    (`format: pt`). For one of PyTorch that says nothing:
     `with_from_adapter(PyTorchToBurnAdapter())`; to write one,
     `with_to_adapter(BurnToPyTorchAdapter())`. Each method that changes something gives
     another store.
@@ -70,6 +80,7 @@ class SafetensorsStore(ModuleStore):
         self._path, self._data = path, data
         self._file: SafetensorsFile | None = None
         self._to_adapter: Adapter = IdentityAdapter()
+        self._obeys = True  # what the file says of its layout
         self._overwrite = False
         self._texts: dict[str, str] | None = None
 
@@ -79,7 +90,7 @@ class SafetensorsStore(ModuleStore):
 
         The file need not be there yet; nothing is added to its name.
         """
-        return cls(Path(path))
+        return cls(fixed(path))
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview | None = None) -> Self:
@@ -96,7 +107,7 @@ class SafetensorsStore(ModuleStore):
     @property
     def source(self) -> str:
         """The path, or "bytes"."""
-        return "bytes" if self._path is None else printable(self._path)
+        return "bytes" if self._path is None else printable(shown_path(self._path))
 
     # Reading
 
@@ -108,6 +119,40 @@ class SafetensorsStore(ModuleStore):
         """
         file = self._opened()
         return {name: _lazy(file, name) for name in file}
+
+    def with_from_adapter(self, adapter: Adapter) -> Self:
+        """With this adapter for reading, whatever the file says of its layout."""
+        made = super().with_from_adapter(adapter)
+        made._obeys = False
+        return made
+
+    def apply_to(self, module: M) -> tuple[M, ApplyResult]:
+        """The module with the values of the file, and what came of it; never an error
+        because something does not fit.
+
+        Raises:
+            RecordError: the file itself cannot be read.
+        """
+        return ModuleStore.apply_to(self._as_said(), module)
+
+    def load_into(self, module: M) -> tuple[M, ApplyResult]:
+        """What `module.load_from(store)` gives: the loaded module, and a result.
+
+        Raises:
+            NotApplied: something is missing or does not fit, unless `allow_partial`,
+                or the file holds more, unless `allow_unused`; see its `result`.
+            RecordError: the file cannot be read.
+        """
+        return ModuleStore.load_into(self._as_said(), module)
+
+    def _as_said(self) -> Self:
+        """The store that reads the layout which the file says it has.
+
+        Why: the weight of a square Linear fits either way round.
+        """
+        if self._obeys and self._opened().texts.get("format") in ("pt", "pytorch"):
+            return self.with_from_adapter(PyTorchToBurnAdapter())
+        return self
 
     def texts(self) -> dict[str, str]:
         """The free texts of the file: `format`, `producer` and others."""
@@ -321,6 +366,8 @@ class SafetensorsFileRecorder(PyTorchFileRecorder):
 
 class _OwnRecord(PyTorchRecord):
     """What a file in the names and the layout of a module holds."""
+
+    in_pytorch = False
 
     def sources(self, spot: Spot) -> tuple[Source, ...]:
         return spot.own

@@ -10,6 +10,7 @@ says so. What runs when, `forward`, is not in a record at all.
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 import unicodedata
@@ -20,6 +21,7 @@ from typing import Any
 
 from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.core.files import PathLike, printable
+from burnbook.core.source_code import python_source
 from burnbook.module import Module
 from burnbook.module.param import ParamRecord
 from burnbook.module.tree import spelled
@@ -185,7 +187,8 @@ class Scaffold:
             "",
             *used,
         ]
-        return "\n".join([*head, "", "", text, "", "", *load]) + "\n"
+        whole = "\n".join([*head, "", "", text, "", "", *load]) + "\n"
+        return python_source(whole, "scaffold")
 
     # What a part is
 
@@ -362,12 +365,16 @@ def _wrapped(start: str, value: str) -> Iterator[str]:
 
 
 def _wrapped_call(text: str) -> Iterator[str]:
-    """An argument, over several lines where it is a long list or tuple."""
+    """An argument, over several lines where it is a long list, tuple or loop."""
     if len(text) + 13 <= WIDTH or text[0] not in "[(":
         yield f"            {text},"
         return
     yield f"            {text[0]}"
-    yield from (f"                {part}," for part in _split(text[1:-1]))
+    if isinstance(ast.parse(text, mode="eval").body, ast.ListComp):
+        made, _, rest = text[1:-1].partition(" for ")
+        yield from (f"                {part}" for part in (made, f"for {rest}"))
+    else:
+        yield from (f"                {part}," for part in _split(text[1:-1]))
     yield f"            {text[-1]},"
 
 

@@ -16,9 +16,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Self, TypeVar
 
 from burnbook.core.converters import ANYTHING
-from burnbook.core.errors import ConfigError, DataError, RecordError
+from burnbook.core.errors import (
+    ConfigError,
+    DataError,
+    RecordError,
+    explain,
+    warn_caller,
+)
+from burnbook.importers.absence import common_prefix, reason_among, without_prefix
 from burnbook.importers.adapter import Adapter, IdentityAdapter
-from burnbook.importers.apply_result import ApplyError, ApplyResult, NotApplied
+from burnbook.importers.apply_result import (
+    ApplyError,
+    ApplyResult,
+    NotApplied,
+)
+from burnbook.importers.formulas import warn_of_formulas
 from burnbook.importers.key_remap import KeyRemapper, contiguous
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.path_filter import PathFilter, Predicate
@@ -29,6 +41,7 @@ from burnbook.module.records import Loading
 from burnbook.module.tree import rebuild
 
 M = TypeVar("M", bound=Module)
+MOST_FACTS = 6  # of a warning
 
 
 class ModuleStore(ABC):
@@ -46,7 +59,7 @@ class ModuleStore(ABC):
         self._adapter: Adapter = adapter or IdentityAdapter()
         self._remapper = KeyRemapper()
         self._filter: PathFilter | None = None
-        self._validate, self._partial = True, False
+        self._validate, self._partial, self._unused = True, False, False
         self._skip_variants = self.enum_variants_skipped
         self._contiguous = self.indices_contiguous
         self._named: dict[str, LazyArray] | None = None
@@ -54,6 +67,19 @@ class ModuleStore(ABC):
     @abstractmethod
     def read_arrays(self) -> Mapping[str, LazyArray]:
         """The arrays under the names that the file has for them; elements wait."""
+
+    def read_others(self) -> Mapping[str, str]:
+        """What the file has under a name that cannot be loaded, and why not."""
+        return {}
+
+    def read_refused(self) -> Iterable[str]:
+        """Which of these are tensors."""
+        return ()
+
+    @property
+    def top_level_keys(self) -> list[str]:
+        """The parts of the file that could be loaded alone."""
+        return []
 
     @property
     @abstractmethod
@@ -126,8 +152,15 @@ class ModuleStore(ABC):
         return self._with(validate=on)
 
     def allow_partial(self, on: bool = True) -> Self:
-        """Whether parameters that the file lacks keep their values."""
+        """Whether the module takes what fits, and keeps its own values elsewhere."""
         return self._with(partial=on)
+
+    def allow_unused(self, on: bool = True) -> Self:
+        """Whether the file may hold what the module has no place for.
+
+        With a filter it may in any case, as the filter says what is wanted.
+        """
+        return self._with(unused=on)
 
     def with_from_adapter(self, adapter: Adapter) -> Self:
         """With another adapter for reading."""
@@ -176,7 +209,12 @@ class ModuleStore(ABC):
         Raises:
             RecordError: the file itself cannot be read.
         """
-        return _Applying(self.arrays(), self._adapter, self._chosen).run(
+        renamed = self._remapper.renamed
+        others = {renamed(name): why for name, why in self.read_others().items()}
+        refused = set(map(renamed, self.read_refused()))
+        applying = _Applying(self.arrays(), self._adapter, self._chosen)
+        applying.others, applying.refused = others, refused
+        return applying.run(
             module,
             spots(
                 module,
@@ -190,16 +228,35 @@ class ModuleStore(ABC):
         """What `module.load_from(store)` gives: the loaded module, and a result.
 
         Raises:
-            NotApplied: something is missing, unless `allow_partial`, or cannot be
-                loaded, unless `validate(False)`; its `result` says everything.
+            NotApplied: something is missing or does not fit, unless `allow_partial`,
+                or the file holds more, unless `allow_unused`; see its `result`.
             RecordError: the file cannot be read.
         """
         made, result = self.apply_to(module)
-        wrong = result.errors if self._validate else ()
+        wrong = result.errors if self._validate and not self._partial else ()
         missing = () if self._partial else result.missing
-        if wrong or missing:
-            raise self._refused(type(module).__name__, result, len(wrong), len(missing))
+        unused = self._left_over(result)
+        if wrong or missing or unused:
+            counts = len(missing), len(wrong), len(unused)
+            raise self._refused(module, result, *counts)
+        if self._adapter.in_pytorch and result.applied:
+            applied = set(result.applied)
+            rows = spots(module, skip_variants=self._skip_variants)
+            loaded = (spot for spot in rows if spot.path in applied)
+            warn_of_formulas(f"load {self.source}", loaded)
+        total = len(result.missing) + len(result.errors)
+        if self._partial and total and not result.applied:
+            what = f"0 of {total} parameters of {type(module).__name__} loaded"
+            cure = self._cure(module, result, total)
+            facts = result.facts()[:MOST_FACTS]
+            warn_caller(explain(f"load {self.source}", what, facts, cure))
         return made, result
+
+    def _left_over(self, result: ApplyResult) -> tuple[str, ...]:
+        """What of the file has no place, where that matters."""
+        filtered = self._filter is not None and not self._filter.is_empty()
+        lenient = self._partial or self._unused or filtered or not self._validate
+        return () if lenient else result.unused
 
     def _chosen(self, spot: Spot) -> bool:
         chosen = self._filter
@@ -208,20 +265,38 @@ class ModuleStore(ABC):
         return chosen.matches(spot.path, spot.containers)
 
     def _refused(
-        self, name: str, result: ApplyResult, wrong: int, missing: int
+        self, module: Module, result: ApplyResult, missing: int, wrong: int, unused: int
     ) -> NotApplied:
         parts = [f"{missing} missing"] if missing else []
         parts += [f"{wrong} cannot be loaded"] if wrong else []
         total = len(result.applied) + len(result.missing) + len(result.errors)
+        name = type(module).__name__
         what = f"of {total} parameters of {name}, {' and '.join(parts)}"
-        cure = "with_key_remapping(pattern, replacement) for other names"
-        if not self._adapter.in_pytorch and _is_turned(result):
-            cure = "with_from_adapter(PyTorchToBurnAdapter()) for a file of PyTorch"
-        if missing and not wrong:
+        more = f"{unused} name{'s' if unused > 1 else ''} of the file left over"
+        if not parts:
+            what = f"{name} has no place for {more.replace(' left over', '')}"
+        elif unused:
+            what += f"; {more}"
+        cure = self._cure(module, result, missing)
+        if unused and not parts:
+            cure += ", or allow_unused(True) to leave them"
+        elif missing or wrong:
             cure += ", or allow_partial(True) to keep the module's own values"
         error = NotApplied(f"load {self.source}", what, result.facts(), cure)
         error.result = result
         return error
+
+    def _cure(self, module: Module, result: ApplyResult, missing: int) -> str:
+        """How names or layouts could be made to fit."""
+        if not self._adapter.in_pytorch and _is_turned(result):
+            return "with_from_adapter(PyTorchToBurnAdapter()) for a file of PyTorch"
+        if missing:
+            named = self.get_all_snapshots()
+            prefix = common_prefix(spots(module), self._adapter.sources, named)
+            calls = without_prefix(prefix, self.top_level_keys, "with_key_remapping")
+            if calls:
+                return calls.lstrip(".")
+        return "with_key_remapping(pattern, replacement) for other names"
 
     def save_from(self, module: Module) -> object:
         """Write a module's parameters; not every store can.
@@ -258,6 +333,8 @@ class _Applying:
         chosen: Callable[[Spot], bool],
     ) -> None:
         self.arrays, self.adapter, self.chosen = arrays, adapter, chosen
+        self.others: Mapping[str, str] = {}
+        self.refused: set[str] = set()
         self.applied: list[str] = []
         self.skipped: list[str] = []
         self.missing: list[tuple[str, str]] = []
@@ -275,7 +352,7 @@ class _Applying:
         made = rebuild(
             module, lambda param: loaded.get(param, param), lambda held: held
         )
-        unused = tuple(sorted(self.arrays.keys() - self.used))
+        unused = tuple(sorted((self.arrays.keys() | self.refused) - self.used))
         found = (tuple(self.applied), tuple(self.skipped), tuple(self.missing), unused)
         return made, ApplyResult(*found, tuple(self.errors))
 
@@ -287,12 +364,22 @@ class _Applying:
         if not self.chosen(spot):
             self.skipped.append(spot.path)
         elif source is None:
-            self.missing.append((spot.path, spot.containers))
+            self.absent(spot)
         else:
             array = taken(self.arrays, source)
             if isinstance(array, LazyArray):
                 array = self.adapter.adapt(array, spot)
             self.load(spot, array)
+
+    def absent(self, spot: Spot) -> None:
+        """Say that a parameter is missing, or what the file has in its place."""
+        sources = self.adapter.sources(spot)
+        why = reason_among(self.others, sources)
+        if why is None:
+            self.missing.append((spot.path, spot.containers))
+        else:
+            self.used |= {source.name for source in sources}
+            self.errors.append(ApplyError("load", spot.path, found=why))
 
     def load(self, spot: Spot, array: LazyArray | str) -> None:
         """Give the parameter the values of an array that fits."""

@@ -20,7 +20,13 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike, open_regular, printable, within_memory
+from burnbook.core.files import (
+    PathLike,
+    fixed,
+    open_regular,
+    printable,
+    within_memory,
+)
 from burnbook.importers.lazy_array import FLOAT8
 from burnbook.importers.onnx.file import OnnxFile
 from burnbook.importers.pytorch_reader import PytorchReader
@@ -73,7 +79,7 @@ class TensorFile:
     """
 
     def __init__(self, path: PathLike) -> None:
-        self.path = Path(path)
+        self.path = fixed(path)
         self.where = f"read {printable(path)}"
         self.names: list[str] = []
         self.shapes: list[tuple[int, ...]] = []
@@ -236,7 +242,7 @@ def is_of_pytorch(path: Path) -> bool:
     """Whether a file is one of PyTorch, by its name or its first bytes."""
     if path.name.endswith(TORCH):
         return True
-    if path.suffix not in (".bin", ".tar"):  # what others call theirs, too
+    if path.suffix not in (".bin", ".tar", ".jit", ".model", ".pkl"):
         return False
     with open_regular(path, RecordError) as file:
         head = file.read(262)

@@ -25,7 +25,7 @@ from burnbook.importers.torch_values import (
     item_size,
     storage_id,
 )
-from burnbook.record.foreign import guess
+from burnbook.record.foreign import FROM_PACKAGE, guess, kind_of_member
 from burnbook.record.tree import Trouble, short
 
 Format = Literal["zip", "legacy", "tar", "pickle"]
@@ -36,7 +36,7 @@ SHORT = 1 << 18  # bytes of a member that is unpacked as a whole
 MOST_TIMES = 32  # how often its size a longer one is unpacked for nothing
 HELD = 8  # how many times its compressed size a longer one has that is kept as a whole
 OFTEN = 4  # times that a longer one is begun again, before it is kept
-SCRIPT_MARK = "constants.pkl"
+SCRIPT_MARK, PACKAGE_MARK = "constants.pkl", ".data/extern_modules"
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,6 +304,8 @@ def _check_spans(spans: list[tuple[int, int, str]]) -> None:
 
 def _pickle_of(members: dict[str, zipfile.ZipInfo]) -> str:
     """The pickle of an archive: the one that lies nearest to its root."""
+    if any(name.endswith(PACKAGE_MARK) for name in members):
+        raise Trouble("this is an archive of torch.package", cure=FROM_PACKAGE)
     found = [n for n in members if n == "data.pkl" or n.endswith("/data.pkl")]
     if not found:
         raise Trouble(*_no_root(members))
@@ -321,12 +323,11 @@ def _no_root(
     """What a zip archive is that has no pickle in it."""
     what = "this is a zip archive, but not of PyTorch: it has no data.pkl"
     names = ", ".join(short(name, 30) for name in list(members)[:4])
+    for name in members:
+        if known := kind_of_member(name):
+            what, cure = known
+            return f"this is {what}, not a file of PyTorch", "", names, cure
     cure = None
-    if any(name.endswith(".npy") for name in members):
-        what, cure = "this is an archive of NumPy, not of PyTorch", "numpy.load"
-    elif any(name.endswith(("model.json", "models/model.json")) for name in members):
-        what = "this is a program that torch.export has saved"
-        cure = "torch.save(torch.export.load(path).state_dict, 'model.pt') in PyTorch"
     return what, "", names, cure
 
 

@@ -176,7 +176,6 @@ class Spot:
     layer: the module that it belongs to.
     own: where a file in Burn's names and layout has it, the likeliest place first.
     theirs: where one in PyTorch's has it.
-    optional: the ways through a record to what may be left out, with this inside.
     """
 
     path: str
@@ -186,7 +185,6 @@ class Spot:
     param: Param
     own: tuple[Source, ...]
     theirs: tuple[Source, ...]
-    optional: tuple[tuple[str, ...], ...]
 
     @property
     def layer_type(self) -> str:
@@ -218,7 +216,6 @@ class Around:
     own: list[Place]
     theirs: list[Place]
     layer: object = None
-    optional: tuple[tuple[str, ...], ...] = ()
     rows: dict[str, list[Source]] = field(default_factory=dict)
     renames: dict[str, list[Place]] = field(default_factory=dict)
 
@@ -247,8 +244,6 @@ class _Walk:
 
     def part(self, value: object, spec: TypeSpec, at: Around) -> Iterator[Spot]:
         """The parameters of a part."""
-        if spec.optional:
-            at.optional += (at.keys,)
         if (variant := named_arm(value, spec)) is not None:
             at = self.chosen(at, variant[0], spec)
             spec = variant[1]
@@ -274,9 +269,7 @@ class _Walk:
         known = {source.name for source in theirs}
         theirs += tuple(source for source in plain if source.name not in known)
         containers = ".".join(at.containers)
-        return Spot(
-            at.path, keys, containers, at.layer, param, own, theirs, at.optional
-        )
+        return Spot(at.path, keys, containers, at.layer, param, own, theirs)
 
     def module(self, value: Tree, spec: TypeSpec, at: Around) -> Iterator[Spot]:
         """The parameters of a module, whose class may have rows in the table."""
@@ -328,9 +321,7 @@ class _Walk:
         own = [place.inside(name) for place in at.own]
         layer, rows = layer or at.layer, at.rows
         keys, around = (*at.keys, name), at.containers
-        return Around(
-            path, keys, around, own, theirs, layer, at.optional, rows, at.renames
-        )
+        return Around(path, keys, around, own, theirs, layer, rows, at.renames)
 
     def several(self, value: Any, spec: TypeSpec, at: Around) -> Iterator[Spot]:
         """The parameters of the parts of a list, which a file may number with gaps."""

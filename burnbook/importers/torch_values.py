@@ -7,14 +7,15 @@ counted in elements. Here it stays a description (`TorchTensor`) until it is rea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
+from burnbook.importers.inert_names import makes_object, may_be_named
 from burnbook.importers.lazy_array import FLOAT8
-from burnbook.importers.pickle_reader import Name, key_of, refused
+from burnbook.importers.pickle_reader import Inert, Name, key_of, refused
 from burnbook.record.layout import MAX_RANK
 from burnbook.record.tree import Trouble, short
 from burnbook.tensor.convert import storage as numpy_type
@@ -144,6 +145,7 @@ class TorchTensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
+    negative: bool = False  # the elements stand with the other sign
 
     @property
     def span(self) -> int:
@@ -192,6 +194,8 @@ class TorchTensor:
         if self.dtype == "bool":
             return TensorData.of(array != 0)
         array = np.array(array, kind.newbyteorder("="), order="C")
+        if self.negative:
+            np.negative(array, out=array)
         return TensorData.of(array, self.dtype)
 
 
@@ -226,35 +230,48 @@ class TorchNames:
         self.storage, self.scripted, self.inner = storage, scripted, inner
 
     def look_up(self, name: str) -> object:
-        """The name, if it is listed."""
-        known = name in CALLS or name in TAGS or _is_storage(name) or _is_dtype(name)
-        if known or (self.scripted and name.startswith("__torch__.")):
+        """The name, which nothing imports; one that may run a program is refused."""
+        if _is_known(name) or may_be_named(name):
             return Name(name)
         raise Trouble(*refused(name))
 
     def call(self, name: Name, args: tuple[Any, ...]) -> object:
-        """What PyTorch would make, described."""
+        """What PyTorch would make, described; of other classes their names."""
         if self.scripted and name.text.startswith("__torch__."):
             return {}
         if name.text == "torch.storage._load_from_bytes" and self.inner is not None:
             (data,) = _checked(name, args, bytes)
             return self.inner(data)
         make = CALLS.get(name.text)
-        if make is None:
+        if make is not None:
+            return make(self, name, args)
+        if name.text.startswith("torch._utils._rebuild_"):
+            return Refusal(f"made by {short(name)}", PLAIN_TENSOR)
+        if not makes_object(name.text):
             raise Trouble(*refused(name.text))
-        return make(self, name, args)
+        if name.text.endswith(REBUILT) and args and isinstance(args[0], Name):
+            return Inert(args[0].text, args[1:])
+        return Inert(name.text, args)
 
     def build(self, made: object, state: object) -> object:
-        """Attributes in TorchScript; of tensors and maps they do not matter."""
-        if self.scripted and type(made) is dict and isinstance(state, dict):
+        """Attributes in TorchScript and of objects; of tensors they do not matter."""
+        if isinstance(made, Inert):
+            made.state = state
+        elif self.scripted and type(made) is dict and isinstance(state, dict):
             made.update((key_of(key), value) for key, value in state.items())
         elif not isinstance(made, (dict, TorchTensor, Refusal)):
             raise Trouble("the pickle sets the state of something that has none")
         return made
 
     def persistent(self, key: object) -> object:
-        """A storage by its id."""
+        """A storage by its id; a class, which old files keep with its source."""
+        if isinstance(key, tuple) and key[:1] == ("module",) and len(key) == 4:
+            return key[1]
         return self.storage(key)
+
+
+def _is_known(name: str) -> bool:
+    return name in CALLS or name in TAGS or _is_storage(name) or _is_dtype(name)
 
 
 def storage_id(key: object) -> tuple[str, str, int, object]:
@@ -324,7 +341,31 @@ def _tensor(names: TorchNames, name: Name, args: tuple[Any, ...]) -> object:
         raise Trouble("a tensor has impossible strides", found=short(list(strides)))
     if not dtype:
         raise Trouble("a tensor has no element type")
-    return TorchTensor(storage, offset, shape, strides, dtype)
+    made = TorchTensor(storage, offset, shape, strides, dtype)
+    place = 7 if name.text.endswith("_v3") else 6
+    return _with_metadata(made, args[place] if len(args) > place else None)
+
+
+def _with_metadata(made: TorchTensor, metadata: object) -> object:
+    """The tensor as what stands beside it says; what is not known here is refused.
+
+    Why: PyTorch keeps the sign of a whole tensor there ("neg"), so who ignores it reads
+    other numbers.
+    """
+    if metadata is None:
+        return made
+    if not isinstance(metadata, dict):
+        raise Trouble("what stands beside a tensor is no map")
+    on = [key for key, value in metadata.items() if value is not False]
+    unknown = [key for key in on if key not in ("neg", "conj")]
+    if unknown:
+        what = f"kept with {short(repr(unknown[0]))}, which is not known here"
+        return Refusal(what, PLAIN_TENSOR)
+    if made.dtype.startswith("complex") or not on:
+        return made  # complex ones are refused in any case
+    if on == ["neg"] and made.dtype in ("f16", "f32", "f64"):
+        return replace(made, negative=True)
+    return Refusal(f"kept with {on[0]!r} as {made.dtype}", PLAIN_TENSOR)
 
 
 def _sizes_of_strides(value: Iterable[object]) -> tuple[int, ...]:
@@ -340,10 +381,13 @@ def _first(names: TorchNames, name: Name, args: tuple[Any, ...]) -> object:
 
 
 def _by_type(names: TorchNames, name: Name, args: tuple[Any, ...]) -> object:
-    make, _, inner = _checked(name, args, Name, Name, tuple)
+    make, kind, inner = _checked(name, args, Name, Name, tuple)
     if make.text == name.text:
         raise Trouble(f"{name} has other arguments than PyTorch gives it")
-    return names.call(make, inner)
+    made = names.call(make, inner)
+    if kind.text not in TAGS and kind.text not in CALLS:
+        return Refusal(f"of the class {short(kind)}", PLAIN_TENSOR)
+    return made
 
 
 def _map(names: TorchNames, name: Name, args: tuple[Any, ...]) -> object:
@@ -385,6 +429,8 @@ def _no(what: str, cure: str) -> Callable[..., object]:
 
 
 DENSE = "tensor.to_dense() before torch.save"
+PLAIN_TENSOR = "torch.empty_like(tensor).copy_(tensor) before torch.save"
+REBUILT = ("copyreg._reconstructor", "copyreg.__newobj__", "multiarray._reconstruct")
 CALLS: dict[str, Callable[[TorchNames, Name, tuple[Any, ...]], object]] = {
     "torch._utils._rebuild_tensor": _tensor,
     "torch._utils._rebuild_tensor_v2": _tensor,
@@ -402,6 +448,9 @@ CALLS: dict[str, Callable[[TorchNames, Name, tuple[Any, ...]], object]] = {
     "torch._utils._rebuild_sparse_csr_tensor": _no("sparse", DENSE),
     "torch._utils._rebuild_nested_tensor": _no(
         "nested", "tensor.to_padded_tensor(0.0) before torch.save"
+    ),
+    "torch._utils._rebuild_wrapper_subclass": _no(
+        "of a class of its own", "torch.empty_like(tensor).copy_(tensor)"
     ),
     "torch._utils._rebuild_meta_tensor_no_storage": _no(
         "without elements (meta)", "a model on the CPU"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol, Self
 
 from burnbook.config import Config
+from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ConfigError, RecordError
 from burnbook.optim.groups import ModuleLearningRate
 
@@ -106,6 +107,7 @@ class ConstantLr:
             raise ConfigError("ConstantLr", what, cure=cure)
         self.lr = lr if isinstance(lr, ModuleLearningRate) else float(lr)
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """The learning rate."""
         return self.lr

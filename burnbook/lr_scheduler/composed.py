@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from burnbook.config import Config, ConfigEnum, holding, unit
+from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ConfigError
 from burnbook.lr_scheduler.base import (
     NUMBER,
@@ -205,6 +206,7 @@ class ComposedLrScheduler:
         self.config = config
         self.schedulers = [choice.init() for choice in config.schedulers]
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         return self.config.reduction.reduce([part.step() for part in self.schedulers])
@@ -257,6 +259,7 @@ class SequentialLrScheduler:
         self.steps = 0
         self.schedulers = [choice.init() for choice in config.schedulers]
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.steps += 1
@@ -313,7 +316,8 @@ class ModuleLrScheduler:
     Example:
         >>> biases = ParamGroup.from_predicate("bias")
         >>> schedule = ModuleLrScheduler(1e-4).with_group(biases, 1e-3)
-        >>> schedule.step()
+        >>> lr = schedule.step()
+        >>> lr
         ModuleLearningRate(0.0001, ParamGroup(path with 'bias'): 0.001)
     """
 
@@ -331,6 +335,7 @@ class ModuleLrScheduler:
         """The schedule of the parameters that are in no group."""
         return self.schedulers[0]
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> ModuleLearningRate:
         """Go on by one batch in every schedule; the learning rates to use now."""
         first, *others = [part.step() for part in self.schedulers]

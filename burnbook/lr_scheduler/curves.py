@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burnbook.config import Config
+from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ConfigError
 from burnbook.lr_scheduler.schedules import Schedule
 from burnbook.nn.shared import at_least
@@ -29,6 +30,7 @@ class Curve(Schedule):
         """The learning rate of step i, counted from 0."""
         raise TypeError(f"{type(self).__name__} must define rate, for step {i}")
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.iter_idx = min(self.iter_idx + 1, self.high)

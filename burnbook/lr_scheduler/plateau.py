@@ -5,6 +5,7 @@ import sys
 from typing import Any, Self
 
 from burnbook.config import Config
+from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ConfigError
 from burnbook.core.other_names import answers
 from burnbook.lr_scheduler.base import (
@@ -110,6 +111,7 @@ class ReduceOnPlateauLrScheduler:
         """Of which split: "valid" or "train"."""
         return self.config.split
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         return self.current_lr

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from burnbook.config import Config
+from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ConfigError, RecordError
 from burnbook.core.other_names import answers
 from burnbook.lr_scheduler.base import (
@@ -156,6 +157,7 @@ class LinearLrScheduler(Schedule):
         """How many steps remain."""
         return read_place(self, record, 0, self.config.num_iters + 1)
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.remaining_iters = max(self.remaining_iters - 1, 0)
@@ -227,6 +229,7 @@ class CosineAnnealingLrScheduler(Schedule):
         before_first = self.current_iter == BEFORE_FIRST
         return self.config.num_iters - (-1 if before_first else self.current_iter)
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now.
 
@@ -288,6 +291,7 @@ class ExponentialLrScheduler(Schedule):
         """The last rate."""
         return float(read_number(self, record))
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.previous_lr *= self.config.gamma
@@ -338,6 +342,7 @@ class NoamLrScheduler(Schedule):
         self.config = config
         self.steps = 0
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.steps += 1
@@ -388,6 +393,7 @@ class StepLrScheduler(Schedule):
         self.config = config
         self.iter_idx = -1
 
+    @result_matters("lr = scheduler.step()", kept_in="lr")
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.iter_idx += 1

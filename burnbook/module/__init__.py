@@ -1,7 +1,11 @@
 """What modules are made of."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.module.display import Content, DisplaySettings
 from burnbook.module.features import Features
+from burnbook.module.functional import functional_call
 from burnbook.module.lora import Lora, LoraAdapter, QLora
 from burnbook.module.module import Module, list_param_ids
 from burnbook.module.param import Param, ParamId, ParamRecord
@@ -39,7 +43,11 @@ __all__ = [
     "RunningState",
     "WeightGain",
     "WeightNorm",
+    "functional_call",
     "list_param_ids",
     "profile",
     "summary",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -52,6 +52,7 @@ from burnbook.module.fields import (
     known_fields,
     refuse_change,
 )
+from burnbook.module.files import files
 from burnbook.module.param import Param, ParamId, leaf
 from burnbook.module.reparameterization import (
     Group,
@@ -74,6 +75,7 @@ from burnbook.module.tree import (
 )
 from burnbook.module.visitor import Labeled, per_kind, pick
 from burnbook.tensor import Tensor
+from burnbook.tensor.precision import with_floats
 
 R = TypeVar("R")  # what a store says about loading
 MAY_HIDE = "features"  # the one method that a field may hide
@@ -169,7 +171,8 @@ class Module(Tree):
             >>> from burnbook.backend.numpy import Numpy
             >>> from burnbook.nn import LinearConfig
             >>> layer = LinearConfig(2, 3).init(Numpy())
-            >>> layer.replace(bias=None)
+            >>> layer = layer.replace(bias=None)
+            >>> layer
             Linear {d_input: 2, d_output: 3, bias: false, params: 6}
         """
         known = known_fields(self, fields)
@@ -228,9 +231,10 @@ class Module(Tree):
     def map(self, mapper: Any) -> Self:
         """The module with every parameter replaced by what the mapper makes of it.
 
-        The new parameters are leaves, cut from the graph they were computed in, and
-        those that learned before go on to learn. A mapper that changes nothing but the
-        gradient flag, by `tensor.set_require_grad`, freezes or thaws.
+        The new parameters are leaves, cut from the graph they were computed in (see
+        `functional_call` to keep it), and those that learned before go on to learn. A
+        mapper that changes nothing but the gradient flag, by `tensor.set_require_grad`,
+        freezes or thaws.
         """
         acts = per_kind(mapper, "map")
         where = f"{type(mapper).__name__}.map"
@@ -319,6 +323,7 @@ class Module(Tree):
         """The module with the Float parameters of a group to be learned."""
         return self._with_group("unfreeze_group", group, _learned)
 
+    @result_matters("model = model.apply_reparameterization(reparameterizer)")
     def apply_reparameterization(self, reparameterizer: Reparameterizer) -> Self:
         """The module with Float parameters that are computed from others.
 
@@ -350,6 +355,7 @@ class Module(Tree):
         """The module frozen, with a `Lora` adapter for each of its matrices."""
         return self.apply_reparameterization(lora)
 
+    @result_matters("model = model.apply_qlora(qlora)")
     def apply_qlora(self, qlora: Reparameterizer) -> Self:
         """The module quantized and frozen, with a `QLora` adapter for each matrix."""
         return self.apply_reparameterization(qlora)
@@ -376,6 +382,7 @@ class Module(Tree):
             members("quantize_weights", labeled.group, self.named_params())
         return self.map(labeled)
 
+    @result_matters("model = model.quantize_weights_group(…)")
     def quantize_weights_group(self, quantizer: Any, group: Group) -> Self:
         """The module with the parameters of a group as codes."""
         return self.quantize_weights(quantizer, group)
@@ -520,6 +527,7 @@ class Module(Tree):
         """
         return records.load_record(self, record, partial)
 
+    @result_matters("model, report = model.load_partial(record)", also="report")
     def load_partial(self, record: object) -> tuple[Self, LoadReport]:
         """The module with what fits of a record, and a report of the rest.
 
@@ -527,17 +535,18 @@ class Module(Tree):
             >>> from burnbook.backend import Numpy
             >>> from burnbook.nn import LinearConfig
             >>> record = LinearConfig(2, 3).init(Numpy()).into_record()
-            >>> layer, report = LinearConfig(2, 4).init(Numpy()).load_partial(record)
+            >>> layer, report = LinearConfig(4, 3).init(Numpy()).load_partial(record)
             >>> print(report)
-            Linear: 0 of 2 parameters loaded
-              kept    weight  record [2, 3], module [2, 4]
-              kept    bias    record [3], module [4]
+            Linear: 1 of 2 parameters loaded
+              loaded  bias
+              kept    weight  record [2, 3], module [4, 3]
 
         Raises:
             RecordError: `record` is no record.
         """
         return records.load_partial(self, record)
 
+    @result_matters("model, result = model.load_from(store)", also="result")
     def load_from(self, store: Store[R]) -> tuple[Self, R]:
         """The module with the values of a store, and what came of it.
 
@@ -559,32 +568,78 @@ class Module(Tree):
         """
         return store.save_from(self)
 
-    def save_file(self, path: Any, recorder: Any) -> Path:
+    @result_matters("model = model.try_load_record(record)")
+    def try_load_record(self, record: object) -> Self:
+        """What `load_record` gives, by the name of Burn 0.22.
+
+        Why: there `load_record` panics and this gives the error; here both raise it.
+
+        Raises:
+            RecordError: as `load_record` does.
+        """
+        return records.load_record(self, record, False)
+
+    @result_matters('model = model.cast("f16")')
+    def cast(self, dtype: str) -> Self:
+        """The module with all its floats in another element type.
+
+        Example:
+            >>> from burnbook.backend import Numpy
+            >>> from burnbook.nn import LinearConfig
+            >>> LinearConfig(2, 3).init(Numpy()).cast("f64").devices()
+            [Numpy(float='f64')]
+
+        Raises:
+            KindError: that is no type of floats.
+        """
+        known = {device: with_floats(device, dtype) for device in self.devices()}
+
+        def move(param: Param) -> Param:
+            change = _move_leaf if param.is_require_grad() else _move
+            device = known[param.device]
+            return param.derive(change, device, param.is_require_grad())
+
+        def moved(tensor: Tensor) -> Tensor:
+            device = known.get(tensor.backend)
+            return _move(tensor, device or with_floats(tensor.backend, dtype))
+
+        return rebuild(self, move, moved)
+
+    def save_file(self, path: Any, recorder: Any = None) -> Path:
         """Write the record to a file; returns its path, with the recorder's extension.
 
-        A dot in a name is no extension: "model_0.15" becomes model_0.15.mpk.
+        Without a recorder the file is burnpack, as in Burn 0.22, unless the ending of
+        the path is that of another format. A dot in a name is no extension:
+        "model_0.15" becomes model_0.15.mpk.
 
         Raises:
             RecordError: `recorder` is none for files, `path` names no file, or the
                 file cannot be written.
         """
+        if recorder is None:
+            return files().save(self.into_record(), path)
         return _for_files("save_file", path, recorder).record(self.into_record(), path)
 
     @result_matters("model = model.load_file(path, recorder)")
     def load_file(
-        self, path: Any, recorder: Any, device: Backend | None = None
+        self, path: Any, recorder: Any = None, device: Backend | None = None
     ) -> Self:
         """The module with the values of a file that `save_file` wrote.
+
+        Without a recorder the ending of the path says in which format; burnpack else.
 
         Raises:
             RecordError: `recorder` is none for files; the file is missing, damaged or
                 of another format; or its record does not match the module.
         """
+        if recorder is None:
+            return self.load_record(files().load(path))
         if device is None:
             device = next(iter(self.devices()), None)
         recorder = _for_files("load_file", path, recorder)
         return self.load_record(recorder.load(path, device))
 
+    @result_matters("other = model.clone()", kept_in="other")
     def clone(self) -> Self:
         """Another module with the same fields and the same parameters.
 

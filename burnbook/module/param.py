@@ -22,6 +22,7 @@ from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float, Kind
 from burnbook.core.errors import KindError, RecordError
 from burnbook.core.other_names import FixedName, answers
+from burnbook.module.cuts import note_cut
 from burnbook.tensor import Shape, Tensor, TensorData
 from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.quantized import QuantizedTensor
@@ -168,7 +169,8 @@ class Param:
     def from_tensor(cls, value: Tensor) -> Self:
         """A new parameter with these values; a Float one is to be learned."""
         learned = value.kind is Float
-        return cls(ParamId.new(), leaf(value, learned), require_grad=learned)
+        held = leaf(value, learned, "Param.from_tensor")
+        return cls(ParamId.new(), held, require_grad=learned)
 
     @classmethod
     def from_data(cls, data: object, device: Backend, kind: Kind = Float) -> Self:
@@ -267,7 +269,7 @@ class Param:
         flag = made.is_require_grad() or (self._require_grad and kept and not quantized)
         return type(self)(
             self.id,
-            leaf(made, flag),
+            leaf(made, flag, where),
             require_grad=flag,
             trainable=flag or (self._trainable and kept),
         )
@@ -281,7 +283,8 @@ class Param:
         value = self._value
         if value is None or value.is_require_grad() or not hasattr(value.value, "node"):
             return self
-        return type(self)(self.id, leaf(value, required=True), require_grad=True)
+        made = leaf(value, True, "apply_reparameterization")
+        return type(self)(self.id, made, require_grad=True)
 
     @result_matters("model = model.freeze_group(ParamGroup…), or unfreeze_group")
     def set_require_grad(self, require_grad: bool) -> "Param":
@@ -457,16 +460,19 @@ def _rebuild(
     return cls(number, value, require_grad=require_grad, trainable=trainable)
 
 
-def leaf(value: Tensor, required: bool) -> Tensor:
+def leaf(value: Tensor, required: bool, where: str = "") -> Tensor:
     """The tensor cut from its graph; gradients reach it again if that is required.
 
     Where Autodiff is around Autodiff that holds for every level, so a model learns from
-    a loss that is made of gradients.
+    a loss that is made of gradients. where: who cuts it, if errors shall tell.
     """
     plain = value.set_require_grad(False)
     if hasattr(plain.value, "node"):
         plain = Tensor.from_inner(leaf(plain.inner(), required=False), value.backend)
-    return plain.require_grad() if required else plain
+    if not required:
+        return plain
+    made = plain.require_grad()
+    return note_cut(made, value, where) if where else made
 
 
 def is_rooted(value: Tensor) -> bool:

@@ -7,12 +7,15 @@ module is never changed but built anew, the old one stays as it was.
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
 from burnbook.core.converters import ANYTHING, TypeSpec
 from burnbook.core.errors import RecordError, explain, warn_caller
-from burnbook.core.files import printable
+from burnbook.core.files import PathLike
 from burnbook.core.tree import Pytree, like
+from burnbook.module.files import files
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.releases import Release, changed_since, unwrapped
 from burnbook.module.reparameterization import Reparameterized
@@ -32,25 +35,81 @@ from burnbook.tensor import Tensor, TensorData
 from burnbook.tensor.qfloat import QFloat
 
 
-class ModuleRecord(dict[str, Any]):
+class Choices:
+    """How strictly a record is loaded: by default in both directions."""
+
+    partial = False
+    unused = False
+
+    def allow_partial(self, on: bool = True) -> Self:
+        """The record, of which a module takes what fits and keeps the rest its own."""
+        return self._choosing(partial=on)
+
+    def allow_unused(self, on: bool = True) -> Self:
+        """The record, of which may be left what the module has no place for."""
+        return self._choosing(unused=on)
+
+    def _choosing(self, **chosen: bool) -> Self:
+        made = type(self).__new__(type(self))
+        if isinstance(self, dict) and isinstance(made, dict):
+            made.update(self)
+        made.__dict__.update(self.__dict__, **chosen)
+        return made
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """What stands in a record for a tensor that cannot be had: why not."""
+
+    why: str
+
+
+class ModuleRecord(Choices, dict[str, Any]):
     """The record of a module, which remembers the module for formats without names.
 
-    It is a dict, and only that when it is copied or pickled.
+    It is a dict, and only that when it is copied or pickled. One that was loaded knows
+    no module, but the release of Burn that wrote it, if the file says so.
     """
 
-    def __init__(self, record: dict[str, Any], module: Tree):
+    def __init__(
+        self,
+        record: dict[str, Any],
+        module: Tree | None = None,
+        release: Release = (),
+    ):
         super().__init__(record)
-        self.module = module
+        self.module, self.release = module, release
+
+    def save(self, path: PathLike) -> Path:
+        """Write it as Burn 0.22 does, in burnpack; returns the file's path.
+
+        Element types stay. The ending of a recorder asks for its format.
+
+        Raises:
+            RecordError: `path` names no file, or it cannot be written.
+        """
+        return files().save(self, path)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Any:
+        """The record in a file, burnpack if its ending does not say otherwise.
+
+        Raises:
+            RecordError: there is no such file, it is damaged or of another format.
+        """
+        return files().load(path)
 
     def at_release(self, release: Release) -> Any:
         """The record with the fields that this release of Burn has, in its order."""
+        if self.module is None:
+            return dict(self)
         return arranged(schema(self.module, release=release), self)
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
 
 
-class LoadedRecord(dict[str, Any]):
+class LoadedRecord(Choices, dict[str, Any]):
     """What a recorder has read: a dict that knows which release of Burn wrote it."""
 
     def __init__(self, record: dict[str, Any], release: Release):
@@ -108,45 +167,90 @@ def _chosen(record: Any, cls: type, spec: TypeSpec) -> Any:
 
 def load_record(module: Any, record: object, partial: bool) -> Any:
     """The module with the values of the record; a RecordError lists what misfits."""
-    made, loading = _loaded(module, record)
-    if loading.problems and not partial:
-        total = sum(isinstance(leaf, Param) for _, leaf in walk(module))
-        count = len(loading.problems)
-        what = f"{count} place{'s do' if count > 1 else ' does'} not match"
-        if loading.only_params:
-            verb = "do" if count > 1 else "does"
-            what = f"{count} of {total} parameters {verb} not match"
-        cure = getattr(record, "cure", None) or (
-            "the config that the record was made with, or "
-            "load_record(record, partial=True) to keep the module's own values"
-        )
-        if any(text.endswith(TURNED) for _, text in loading.problems):
-            cure = (
-                'SafetensorsRecorder(layout="pytorch") if PyTorch wrote the file: '
-                "it keeps the weight of a Linear as [d_output, d_input]"
-            )
-        where = f"load into {type(module).__name__}"
-        raise RecordError(where, what, loading.problems, cure)
+    partial = partial or getattr(record, "partial", False)
+    made, loading = _loaded(module, record, partial)
+    where = f"load into {type(module).__name__}"
+    if partial:
+        _warn_of_nothing(where, module, loading)
+        return made
+    problems = loading.problems
+    if getattr(record, "unused", False):  # allowed to be there
+        problems = [row for row in problems if row[1] != UNKNOWN]
+    if problems:
+        raise _misfit(where, module, record, problems, loading.only_params)
     if loading.left_out:
-        what = "what may be absent is left out, and the file has similar names"
-        cure = getattr(record, "cure", None)
-        warn_caller(
-            explain(f"load into {type(module).__name__}", what, loading.left_out, cure)
-        )
+        facts = [(path, LEFT_OUT) for path in loading.left_out]
+        what = "the record leaves out what the module has, so it is gone"
+        cure = "load_record(record, partial=True) to keep the module's own values"
+        warn_caller(explain(where, what, facts, cure))
     return made
+
+
+def _misfit(
+    where: str,
+    module: Any,
+    record: object,
+    problems: list[tuple[str, str]],
+    only_params: bool,
+) -> RecordError:
+    """What does not match, and what to do about it."""
+    total = sum(isinstance(leaf, Param) for _, leaf in walk(module))
+    count = len(problems)
+    what = f"{count} place{'s do' if count > 1 else ' does'} not match"
+    if only_params:
+        verb = "do" if count > 1 else "does"
+        what = f"{count} of {total} parameters {verb} not match"
+    cure = _cure_of(problems, module, record)
+    return RecordError(where, what, problems, cure)
+
+
+def _cure_of(problems: list[tuple[str, str]], module: Any, record: Any) -> str:
+    if any(text.endswith(TURNED) for _, text in problems):
+        return (
+            'SafetensorsRecorder(layout="pytorch") if PyTorch wrote the file: '
+            "it keeps the weight of a Linear as [d_output, d_input]"
+        )
+    theirs = [path for path, text in problems if text == UNKNOWN]
+    ours = [path for path, text in problems if text.startswith(NOWHERE)]
+    if theirs and len(theirs) == len(problems):
+        lenient = hasattr(record, "allow_unused")
+        how = "record.allow_unused(True)" if lenient else "record, partial=True"
+        keep = f"load_record({how}) to leave the rest of the record"
+    else:
+        keep = "load_record(record, partial=True) to keep the module's own values"
+    first = getattr(record, "cure", "the config that the record was made with")
+    if hasattr(record, "cure_for"):
+        first = record.cure_for(module, ours) or first
+    for paths, flag in ((ours, False), (theirs, True)):
+        if paths and len(paths) == len(problems) and all(map(_is_bias, paths)):
+            first = f"with_bias({flag}) in the config of the layer, as in the file"
+    return f"{first}, or {keep}"
+
+
+def _is_bias(path: str) -> bool:
+    return path.rpartition(".")[2] == "bias"
+
+
+def _warn_of_nothing(where: str, module: Any, loading: "Loading") -> None:
+    """Warn where a partial load found nothing that fits."""
+    count = sum(1 for _ in _params(module))
+    if loading.loaded or not count:
+        return
+    facts = loading.problems[:MOST_SHOWN]
+    facts += [(path, UNKNOWN) for path in loading.passed[:MOST_SHOWN]]
+    what = f"0 of {count} parameters loaded, the module keeps all its own values"
+    warn_caller(explain(where, what, facts, "the record of such a module"))
 
 
 def load_partial(module: Any, record: object) -> tuple[Any, LoadReport]:
     """The module with what fits of a record, and a report of the rest."""
-    made, loading = _loaded(module, record)
+    made, loading = _loaded(module, record, True)
+    _warn_of_nothing(f"load into {type(module).__name__}", module, loading)
     theirs = [path for path, text in loading.problems if text == UNKNOWN]
     ours = {path: text for path, text in loading.problems if text != UNKNOWN}
-    left = {path for path, _ in _params(made)}
     kept = {}
     for path, _ in _params(module):
-        if path not in left:
-            kept[path] = "left out, as in the record"
-        elif path not in loading.loaded:
+        if path not in loading.loaded:
             parts = path.split(".")
             places = (".".join(parts[:n]) for n in range(len(parts), -1, -1))
             kept[path] = next((ours[at] for at in places if at in ours), NOWHERE)
@@ -154,7 +258,7 @@ def load_partial(module: Any, record: object) -> tuple[Any, LoadReport]:
     return made, LoadReport(type(module).__name__, tuple(loading.loaded), kept, unused)
 
 
-def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
+def _loaded(module: Any, record: Any, partial: bool) -> tuple[Any, "Loading"]:
     release = getattr(record, "release", ())
     given = record
     if hasattr(record, "for_module"):  # of a format without names
@@ -165,47 +269,38 @@ def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
             f"{_what(record)} is not a record",
             cure="what recorder.load(path, device) or model.into_record() gives",
         )
-    loading = Loading(release)
+    loading = Loading(release, partial)
     made = loading.part(module, record, ANYTHING, "")
-    if hasattr(given, "unused_by"):  # its other names do not matter, but are reported
+    if hasattr(given, "unused_by"):
         unused = given.unused_by(module)
-        loading.passed += unused
+        rows = enumerate(loading.problems)
         loading.problems = [
-            (path, given.meant(path, unused) if text == NOWHERE and i < MEANT else text)
-            for i, (path, text) in enumerate(loading.problems)
+            (path, given.meant(path, unused if i < MEANT else []))
+            if text == NOWHERE
+            else (path, text)
+            for i, (path, text) in rows
         ]
-        if unused and made is not None:
-            left = {path for path, _ in _params(made)}
-            gone = [path for path, _ in _params(module) if path not in left][:MEANT]
-            rows = [(path, _instead(path, given, unused)) for path in gone]
-            loading.left_out = [row for row in rows if row[1]]
+        for name in unused:
+            loading.note(name, UNKNOWN, a_param=False)
     return made, loading
-
-
-def _instead(path: str, given: Any, unused: list[str]) -> str:
-    """What a file may have in place of a parameter; nothing where it has nothing."""
-    meant = given.meant(path, unused)
-    if meant != NOWHERE:
-        return meant
-    around = path.rpartition(".")[0]
-    beside = [name for name in unused if name.rpartition(".")[0] == around]
-    return f"{NOWHERE}, which has {printable(beside[0])} there" if beside else ""
 
 
 TURNED = ", transposed"
 NOWHERE, UNKNOWN = "not in the record", "not in the module"
+LEFT_OUT = "left out in the record"
+MOST_SHOWN = 4  # names of each sort in a warning
 MEANT = 20  # problems for which a name is looked for: each is much work
 
 
 class Loading:
     """One walk over a module and a record, side by side."""
 
-    def __init__(self, release: Release = ()) -> None:
-        self.release = release
+    def __init__(self, release: Release = (), partial: bool = False) -> None:
+        self.release, self.partial = release, partial
         self.problems: list[tuple[str, str]] = []
         self.loaded: dict[str, None] = {}  # paths, in order
-        self.passed: list[str] = []  # parameters for an option that is None here
-        self.left_out: list[tuple[str, str]] = []  # options that may be misnamed
+        self.passed: list[str] = []  # tensors for what is constant here
+        self.left_out: list[str] = []  # parameters that the record says are absent
         self.only_params = True
         self.done: dict[Param, Param] = {}  # tied weights stay tied
 
@@ -218,12 +313,11 @@ class Loading:
         if isinstance(value, Param):
             return self.param(value, record, spec, path)
         if is_constant(value):
-            self.passed += [at for at, _ in _leaves(record, path)]
-            return value
+            return self.constant(value, record, path)
         if isinstance(value, Tensor):
             return value
         if record is None and spec.optional and next(_params(value), None):
-            return None
+            return self.absent(value, path)
         if record is None or record is MISSING:
             for at, _ in _params(value):
                 self.note(f"{path}.{at}".strip("."), NOWHERE)
@@ -231,6 +325,28 @@ class Loading:
         if isinstance(value, Tree):
             return self.module(value, record, spec, path)
         return self.container(value, record, spec, path)
+
+    def constant(self, value: Any, record: object, path: str) -> Any:
+        """What has no parameters here, whatever the record holds in its place."""
+        for at, held in _leaves(record, path):
+            if value is None or isinstance(held, ParamRecord):
+                self.note(at, UNKNOWN, a_param=False)
+            else:
+                self.passed.append(at)
+        return value
+
+    def absent(self, value: Any, path: str) -> Any:
+        """Nothing, as a record of Burn says; loaded in part, the module keeps its own.
+
+        Why: an option that is None in a record was None in the module that wrote it.
+        """
+        for at, _ in [("", value)] if isinstance(value, Param) else _params(value):
+            inner = f"{path}.{at}".strip(".")
+            if self.partial:
+                self.note(inner, LEFT_OUT)
+            else:
+                self.left_out.append(inner)
+        return value if self.partial else None
 
     def variant(
         self, value: Any, record: dict[str, Any], name: str, spec: TypeSpec, path: str
@@ -250,9 +366,11 @@ class Loading:
     ) -> Param | None:
         """The parameter with the values and the id of the record."""
         if record is None and spec.optional:
-            return None
+            return self.absent(param, path)
         if record is None or record is MISSING:
             return self.note(path, NOWHERE, param)
+        if isinstance(record, Unreadable):
+            return self.note(path, record.why, param)
         if isinstance(record, dict) and set(record) == {"id", "param"}:
             record = ParamRecord(record["id"], record["param"])
         if isinstance(record, TensorData):  # a format without ids: ours stays
@@ -260,15 +378,8 @@ class Loading:
         if not isinstance(record, ParamRecord):
             return self.note(path, f"record {_what(record)}, module a parameter", param)
         data: Any = record.param
-        if not isinstance(data, TensorData):
-            return self.note(path, f"record {_what(data)}, module a tensor", param)
-        ours, theirs = list(param.saved_shape), list(data.shape)
-        if ours != theirs:
-            turned = TURNED if theirs == ours[::-1] and len(ours) == 2 else ""
-            return self.note(path, f"record {theirs}, module {ours}{turned}", param)
-        if data.kind is not param.kind:
-            ours, theirs = param.kind.__name__, data.kind.__name__
-            return self.note(path, f"record {theirs}, module {ours}", param)
+        if misfit := _misfit_of(param, data):
+            return self.note(path, misfit, param)
         try:
             number = ParamId.deserialize(record.id)
         except (RecordError, TypeError, AttributeError):
@@ -285,7 +396,7 @@ class Loading:
     ) -> Param | None:
         """A parameter and what is attached; a plain record has the stored one only."""
         if record is None and spec.optional:
-            return None
+            return self.absent(param, path)
         name, base, parts = param.attached.NAME, record, MISSING
         if isinstance(record, dict) and "base" in record:
             base, parts = record["base"], record.get(name, MISSING)
@@ -320,12 +431,19 @@ class Loading:
         for field, inner in specs.items():
             name = spelled(field)
             at = f"{path}.{name}" if path else name
-            held = record.get(name, MISSING)
+            held = self.needed(value, field, record.get(name, MISSING), at)
             made.__dict__[field] = self.part(getattr(value, field), held, inner, at)
         for field in record:
             if field not in map(spelled, specs):
                 self.stranger(record[field], f"{path}.{field}" if path else str(field))
         return made
+
+    def needed(self, value: Tree, field: str, record: object, path: str) -> object:
+        """What a record holds for a field; nothing where a module does without it."""
+        if getattr(value, field) is None and field in getattr(value, "passed_over", ()):
+            self.passed += [at for at, _ in _leaves(record, path)]
+            return None
+        return record
 
     def spread(self, value: Tree, record: object, path: str) -> Any:
         """A module whose parts are those of a field, such as Sequential."""
@@ -410,6 +528,19 @@ MISSING = _Missing()
 def parts_of(value: Tree) -> dict[str, Any]:
     """The parts of a module that has those of one field."""
     return getattr(value, value.spread)
+
+
+def _misfit_of(param: Param, data: Any) -> str:
+    """Why the elements of a record do not fit a parameter; "" if they do."""
+    if not isinstance(data, TensorData):
+        return f"record {_what(data)}, module a tensor"
+    ours, theirs = list(param.saved_shape), list(data.shape)
+    if ours != theirs:
+        turned = TURNED if theirs == ours[::-1] and len(ours) == 2 else ""
+        return f"record {theirs}, module {ours}{turned}"
+    if data.kind is not param.kind:
+        return f"record {data.kind.__name__}, module {param.kind.__name__}"
+    return ""
 
 
 def _with_value(param: Param, number: ParamId, value: Tensor, flag: bool) -> Param:

@@ -126,7 +126,7 @@ class Reparameterized(Param):
         check_mapped(made, self.stored.val(), where)
         flag = self.is_trainable()
         kind = type(self.stored)
-        return kind(self.id, leaf(made, flag), require_grad=flag)
+        return kind(self.id, leaf(made, flag, where), require_grad=flag)
 
     def rooted(self) -> Param:
         """The same with the stored parameter cut from the graph."""

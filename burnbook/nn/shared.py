@@ -1,5 +1,6 @@
 """Small things that the layers share."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
@@ -50,31 +51,59 @@ class _Padding(ConfigEnum):
         first, last = self.values[: self.rank], self.values[-self.rank :]
         return list(zip(first, last, strict=True))
 
+    def sides(
+        self,
+        size: Sequence[int],
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        dilation: Sequence[int],
+    ) -> list[tuple[int, int]]:
+        """The zeros before and behind each dim, for inputs of this size."""
+        if self.variant == "Explicit":
+            return self.pairs()
+        if self.variant == "Valid" or len(size) != len(kernel):  # the op explains those
+            return [(0, 0)] * len(kernel)
+        if self.variant == "SymmetricSame":
+            dilation = (1,) * len(kernel)
+        rows = zip(size, kernel, stride, dilation, strict=True)
+        needed = [max(0, s * (n - 1) - n + d * (k - 1) + 1) for n, k, s, d in rows]
+        found = [(pad // 2, pad - pad // 2) for pad in needed]
+        if self.variant == "SymmetricSame":
+            return [(behind, behind) for _, behind in found]
+        return [
+            sides if step == 1 else (sides[1], sides[1])  # one more changes no size
+            for sides, step in zip(found, stride, strict=True)
+        ]
+
     def calculate(
-        self, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]
+        self,
+        size: Sequence[int],
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        dilation: Sequence[int] | None = None,
     ) -> tuple[int, ...]:
         """The zeros at each end of every dim, for inputs of this size.
 
         Raises:
-            ConfigError: the padding is asymmetric; `pairs` has both its sides.
+            ConfigError: the two ends differ; `sides` has both.
         """
-        if self.is_asymmetric:
-            cure = "padding.pairs(), for x.pad(…)"
+        found = self.sides(size, kernel, stride, dilation or (1,) * len(kernel))
+        if any(before != behind for before, behind in found):
+            cure = f"x.pad({found}), and padding Valid"
             raise ConfigError(repr(self), "its two sides differ", cure=cure)
-        if self.variant == "Explicit":
-            return self.values[: self.rank]
-        if self.variant == "Valid" or len(size) != len(kernel):  # the op explains those
-            return (0,) * len(kernel)
-        rows = zip(size, kernel, stride, strict=True)
-        return tuple(max(0, -(-(s * (n - 1) - n + k) // 2)) for n, k, s in rows)
+        return tuple(before for before, _ in found)
 
 
 class PaddingConfig1d(_Padding):
     """How many zeros surround a line: Valid none, Explicit(l) at each end, or Same.
 
-    Explicit(left, right) has a number for each end. Same: p = max(0, ⌈(stride ·
-    (size − 1) − size + kernel) / 2⌉) at both ends, so for an odd kernel the line keeps
-    its length.
+    Explicit(left, right) has a number for each end. Same keeps the length of the line,
+    for every kernel and dilation: of the zeros that this needs, half are on each side,
+    and one that is left over is behind, as in PyTorch and newer Burn.
+
+    SymmetricSame is the Same of Burn 0.15: p = max(0, ⌈(stride · (size − 1) − size +
+    kernel) / 2⌉) at both ends, so a line keeps its length for odd kernels without
+    dilation only. It is for models that were trained so.
     """
 
     rank = 1
@@ -82,14 +111,24 @@ class PaddingConfig1d(_Padding):
     Same = unit()
     Valid = unit()
     Explicit = holding(int).also(int, int)
+    SymmetricSame = unit()
 
 
 class PaddingConfig2d(_Padding):
     """How many zeros surround an image: Valid none, Explicit(h, w), or Same.
 
-    Explicit(top, left, bottom, right) has a number for each side. Same: p = max(0,
-    ⌈(stride · (size − 1) − size + kernel) / 2⌉) on both sides, so for an odd kernel the
-    image keeps its size.
+    Explicit(top, left, bottom, right) has a number for each side. Same keeps the size
+    of the image, for every kernel and dilation: of the zeros that this needs, half are
+    on each side, and one that is left over is below or right, as in PyTorch and newer
+    Burn. SymmetricSame is the Same of Burn 0.15, see PaddingConfig1d.
+
+    Example:
+        >>> from burnbook import nn
+        >>> from burnbook.tensor import Tensor
+        >>> even = nn.Conv2dConfig([1, 1], [2, 4]).with_padding(PaddingConfig2d.Same)
+        >>> x = Tensor.zeros([1, 1, 12, 12])
+        >>> even.init(x.device()).forward(x).dims()
+        (1, 1, 12, 12)
     """
 
     rank = 2
@@ -97,13 +136,15 @@ class PaddingConfig2d(_Padding):
     Same = unit()
     Valid = unit()
     Explicit = holding(int, int).also(int, int, int, int)
+    SymmetricSame = unit()
 
 
 class PaddingConfig3d(_Padding):
     """How many zeros surround a volume: Valid none, Explicit(d, h, w), or Same.
 
-    Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) on both sides, so for
-    an odd kernel the volume keeps its size.
+    Same keeps the size of the volume, for every kernel and dilation; a zero that is
+    left over is behind, below or right, as in PyTorch and newer Burn. SymmetricSame is
+    the Same of Burn 0.15, see PaddingConfig1d.
     """
 
     rank = 3
@@ -111,6 +152,7 @@ class PaddingConfig3d(_Padding):
     Same = unit()
     Valid = unit()
     Explicit = holding(int, int, int)
+    SymmetricSame = unit()
 
 
 class Windowed(Protocol):
@@ -131,18 +173,55 @@ def padded(
 ) -> tuple[Tensor, tuple[int, ...]]:
     """The input [n, c, ...] of a layer, and what its op pads, a number for each dim.
 
-    Where the two sides of a padding differ, the input has it already and the op has
-    none. value: what is around it then.
+    Where the two sides of a padding differ, or are more than half of a window that may
+    reach beyond them, the input has it already and the op has none. value: what is
+    around it then.
     """
     padding = layer.padding
-    if not isinstance(x, Tensor):  # the op explains it
+    if padding.variant == "Valid" or not isinstance(x, Tensor):  # the op explains it
         return x, (0,) * padding.rank
-    if padding.is_asymmetric:
-        fits = x.rank == padding.rank + 2  # else the op explains it
-        x = x.pad(padding.pairs(), value) if fits else x
-        return x, (0,) * padding.rank
-    kernel, stride = sizes_of(layer.kernel_size), sizes_of(layer.stride)
-    return x, padding.calculate(x.value.shape[2:], kernel, stride)
+    around, alike = sides_around(layer, x)
+    if alike:
+        return x, alike
+    fits = x.rank == padding.rank + 2  # else the op explains it
+    return (x.pad(around, value) if fits else x), (0,) * padding.rank
+
+
+def sides_around(
+    layer: Windowed, x: Tensor
+) -> tuple[list[tuple[int, int]], tuple[int, ...]]:
+    """What a layer pads before and behind each dim of x [n, c, ...].
+
+    Then the same as a number for each dim, where an op can pad so, else nothing.
+    """
+    kernel, stride = layer.kernel_size, layer.stride
+    dilation = getattr(layer, "dilation", None)
+    if list in map(type, (kernel, stride, dilation)):
+        kernel, stride = tuple(sizes_of(kernel)), tuple(sizes_of(stride))
+        dilation = None if dilation is None else tuple(sizes_of(dilation))
+    ceil_mode = getattr(layer, "ceil_mode", False)
+    return _around(
+        layer.padding, x.value.shape[2:], kernel, stride, dilation, ceil_mode
+    )
+
+
+@functools.lru_cache(1024)  # it is the same for every batch
+def _around(
+    padding: _Padding,
+    size: tuple[int, ...],
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    ceil_mode: bool,
+) -> tuple[list[tuple[int, int]], tuple[int, ...]]:
+    kernel = sizes_of(kernel)
+    dilation = (1,) * len(kernel) if dilation is None else sizes_of(dilation)
+    around = padding.sides(size, kernel, sizes_of(stride), dilation)
+    first = tuple(before for before, _ in around)
+    wide = any(2 * p > k for p, k in zip(first, kernel, strict=False))
+    if any(before != behind for before, behind in around) or (ceil_mode and wide):
+        return around, ()
+    return around, first
 
 
 def without_end(layer: Windowed, x: Tensor, out: Tensor) -> Tensor:
@@ -150,11 +229,10 @@ def without_end(layer: Windowed, x: Tensor, out: Tensor) -> Tensor:
 
     Why: so `ceil_mode` has it, and the op does it for paddings that it knows of.
     """
-    kernel, dilation = sizes_of(layer.kernel_size), getattr(layer, "dilation", 1)
-    reach = [k - 1 for k in kernel]
-    if dilation != 1:
-        reach = [d * r for d, r in zip(sizes_of(dilation), reach, strict=True)]
-    rows = zip(layer.padding.pairs(), sizes_of(layer.stride), reach, strict=True)
+    kernel = sizes_of(layer.kernel_size)
+    dilation = sizes_of(getattr(layer, "dilation", (1,) * len(kernel)))
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    rows = zip(sides_around(layer, x)[0], sizes_of(layer.stride), reach, strict=True)
     for dim, ((before, behind), stride, r) in enumerate(rows, 2):
         inside = x.dims()[dim] + before
         count = -(-(inside + behind - r - 1) // stride) + 1

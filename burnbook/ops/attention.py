@@ -98,6 +98,7 @@ def _of_sample(mask: Array | None, one: slice) -> Array | None:
     extra="weights",
     method=False,
     through=sample_by_sample,
+    takes_half=True,  # a hidden score beyond it is −∞; sums are widened below
 )
 def attention(
     xp: ArrayNamespace,

@@ -8,7 +8,7 @@ PAIRS = [(normal(2, 3), normal(1, 3))]
 BAD = [(normal(2, 3), normal(2, 4))]
 
 
-@op("FF>B II>B BB>B", symbol="==", same_rank=True, reason=broadcast)
+@op("FF>B II>B BB>B", symbol="==", same_rank=True, reason=broadcast, takes_half=True)
 def equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where two elements are equal; NaN equals nothing.
 
@@ -20,7 +20,7 @@ def equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 equal.examples(samples=[*PAIRS, (truths(2, 3), truths(2, 3))], rejects=BAD)
 
 
-@op("FF>B II>B BB>B", symbol="!=", same_rank=True, reason=broadcast)
+@op("FF>B II>B BB>B", symbol="!=", same_rank=True, reason=broadcast, takes_half=True)
 def not_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where two elements differ.
 
@@ -32,7 +32,7 @@ def not_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 not_equal.examples(samples=PAIRS, rejects=BAD)
 
 
-@op("FF>B II>B", symbol=">", same_rank=True, reason=broadcast)
+@op("FF>B II>B", symbol=">", same_rank=True, reason=broadcast, takes_half=True)
 def greater(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is above y.
 
@@ -44,7 +44,7 @@ def greater(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 greater.examples(samples=PAIRS, rejects=BAD)
 
 
-@op("FF>B II>B", symbol=">=", same_rank=True, reason=broadcast)
+@op("FF>B II>B", symbol=">=", same_rank=True, reason=broadcast, takes_half=True)
 def greater_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is not below y.
 
@@ -56,7 +56,7 @@ def greater_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 greater_equal.examples(samples=PAIRS, rejects=BAD)
 
 
-@op("FF>B II>B", symbol="<", same_rank=True, reason=broadcast)
+@op("FF>B II>B", symbol="<", same_rank=True, reason=broadcast, takes_half=True)
 def lower(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is below y.
 
@@ -68,7 +68,7 @@ def lower(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 lower.examples(samples=PAIRS, rejects=BAD)
 
 
-@op("FF>B II>B", symbol="<=", same_rank=True, reason=broadcast)
+@op("FF>B II>B", symbol="<=", same_rank=True, reason=broadcast, takes_half=True)
 def lower_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is not above y.
 
@@ -80,7 +80,7 @@ def lower_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 lower_equal.examples(samples=PAIRS, rejects=BAD)
 
 
-@op("F>B I>B")
+@op("F>B I>B", takes_half=True)
 def is_nan(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is not a number.
 
@@ -92,7 +92,7 @@ def is_nan(xp: ArrayNamespace, x: Array) -> Array:
 is_nan.examples(samples=[(distinct(2, 3),)])
 
 
-@op("F>B")
+@op("F>B", takes_half=True)
 def is_inf(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is +∞ or −∞.
 
@@ -104,7 +104,7 @@ def is_inf(xp: ArrayNamespace, x: Array) -> Array:
 is_inf.examples(samples=[(distinct(2, 3),)])
 
 
-@op("F>B")
+@op("F>B", takes_half=True)
 def is_finite(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is neither infinite nor NaN.
 
@@ -164,7 +164,7 @@ def bool_xor(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 bool_xor.examples(samples=[(truths(2, 3), truths(1, 3))])
 
 
-@op("F>B I>B B>B", method=False)
+@op("F>B I>B B>B", method=False, takes_half=True)
 def to_bool(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is not zero; NaN is True.
 

@@ -22,7 +22,7 @@ def broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
     return None
 
 
-@op("FF>F II>I", symbol="+", same_rank=True, reason=broadcast)
+@op("FF>F II>I", symbol="+", same_rank=True, reason=broadcast, takes_half=True)
 def add(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Add element by element: out = x + y. Size-1 dims stretch.
 
@@ -39,7 +39,7 @@ add.examples(
 )
 
 
-@op("FF>F II>I", symbol="-", same_rank=True, reason=broadcast)
+@op("FF>F II>I", symbol="-", same_rank=True, reason=broadcast, takes_half=True)
 def sub(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Subtract element by element: out = x − y. Size-1 dims stretch.
 
@@ -55,7 +55,7 @@ sub.examples(
 )
 
 
-@op("FF>F II>I", symbol="*", same_rank=True, reason=broadcast)
+@op("FF>F II>I", symbol="*", same_rank=True, reason=broadcast, takes_half=True)
 def mul(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Multiply element by element: out = x · y. Size-1 dims stretch.
 
@@ -72,7 +72,7 @@ mul.examples(
 )
 
 
-@op("FF>F II>I", symbol="/", same_rank=True, reason=broadcast)
+@op("FF>F II>I", symbol="/", same_rank=True, reason=broadcast, takes_half=True)
 def div(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Divide element by element: out = x / y; integers truncate toward zero.
 
@@ -92,7 +92,7 @@ div.examples(
 )
 
 
-@op("FF>F II>I", symbol="%", same_rank=True, reason=broadcast)
+@op("FF>F II>I", symbol="%", same_rank=True, reason=broadcast, takes_half=True)
 def remainder(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The rest of a division, with the sign of the divisor: out = x − y ⌊x / y⌋.
 
@@ -108,12 +108,21 @@ def remainder(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.where(turned & (out != 0), out + y, out)
 
 
-remainder.grad(x=lambda g: g, y=lambda xp, g, x, y: -g * xp.floor(xp.divide(x, y)))
+def remainder_y(xp: ArrayNamespace, g: Array, x: Array, y: Array, out: Array) -> Any:
+    """−⌊x / y⌋, as whole as it was: 1 / 0.1 is rounded to 10, but 0.1 fits 9 times.
+
+    The rest is infinite where y is, with the other sign than x: there the floor is −1.
+    """
+    fits = xp.rint((x - out) / y)
+    return -g * xp.where(xp.absolute(out) == np.inf, -1.0, fits)
+
+
+remainder.grad(x=lambda g: g, y=remainder_y)
 
 remainder.examples(samples=[(distinct(2, 3), positive(1, 3))])
 
 
-@op("FF>F II>I", symbol="**", same_rank=True, reason=broadcast)
+@op("FF>F II>I", symbol="**", same_rank=True, reason=broadcast, takes_half=True)
 def powf(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Raise to a power, element by element: out = xʸ.
 
@@ -141,7 +150,7 @@ def powf_y(xp: ArrayNamespace, g: Array, x: Array, y: Array, out: Array) -> Any:
 powf.grad(x=powf_x, y=powf_y)
 
 
-@op("F>F", method=False)
+@op("F>F", method=False, takes_half=True)
 def half_power(xp: ArrayNamespace, x: Array) -> Array:
     """Raise to the power ½: out = √x, but ∞ for −∞ and 0 for −0.
 
@@ -160,41 +169,41 @@ half_power.examples(samples=[(positive(2, 3),)])
 powf.examples(samples=[(positive(2, 3), normal(2, 3)), (positive(2, 3), normal(1, 3))])
 
 
-@op("FF>F II>I", same_rank=True, reason=broadcast)
+@op("FF>F II>I", same_rank=True, reason=broadcast, takes_half=True)
 def max_pair(xp: ArrayNamespace, x: Array, y: Array) -> Array:
-    """The larger of two elements: out = y where x < y, else x.
+    """The larger of two elements, NaN where one of them is: out = x where x ≥ y, else y.
 
     Shapes: x [...], y [...] -> [...]
     """
-    return xp.maximum(x, xp.fmax(x, y))  # fmax gives x where y is NaN
+    return xp.maximum(x, y)
 
 
 max_pair.grad(
-    x=lambda xp, g, x, y: xp.where(x < y, 0.0, g),
-    y=lambda xp, g, x, y: xp.where(x < y, g, 0.0),
+    x=lambda xp, g, x, y: xp.where(x >= y, g, xp.where(x != x, g, 0.0)),
+    y=lambda xp, g, x, y: xp.where(x >= y, 0.0, xp.where(x != x, 0.0, g)),
 )
 
 max_pair.examples(samples=[(distinct(2, 3), unit(2, 3))])
 
 
-@op("FF>F II>I", same_rank=True, reason=broadcast)
+@op("FF>F II>I", same_rank=True, reason=broadcast, takes_half=True)
 def min_pair(xp: ArrayNamespace, x: Array, y: Array) -> Array:
-    """The smaller of two elements: out = y where y < x, else x.
+    """The smaller of two elements, NaN where one of them is: out = x where x ≤ y, else y.
 
     Shapes: x [...], y [...] -> [...]
     """
-    return xp.minimum(x, xp.fmin(x, y))  # fmin gives x where y is NaN
+    return xp.minimum(x, y)
 
 
 min_pair.grad(
-    x=lambda xp, g, x, y: xp.where(y < x, 0.0, g),
-    y=lambda xp, g, x, y: xp.where(y < x, g, 0.0),
+    x=lambda xp, g, x, y: xp.where(x <= y, g, xp.where(x != x, g, 0.0)),
+    y=lambda xp, g, x, y: xp.where(x <= y, 0.0, xp.where(x != x, 0.0, g)),
 )
 
 min_pair.examples(samples=[(distinct(2, 3), unit(2, 3))])
 
 
-@op("F>F I>I", symbol="neg")
+@op("F>F I>I", symbol="neg", takes_half=True)
 def neg(xp: ArrayNamespace, x: Array) -> Array:
     """Change the sign: out = −x.
 
@@ -208,7 +217,7 @@ neg.grad(x=lambda g: -g)
 neg.examples(samples=[(normal(2, 3),)])
 
 
-@op("F>F I>I", symbol="abs")
+@op("F>F I>I", symbol="abs", takes_half=True)
 def abs(xp: ArrayNamespace, x: Array) -> Array:
     """The absolute value: out = |x|.
 
@@ -222,7 +231,7 @@ abs.grad(x=lambda xp, g, x: g * xp.sign(x))
 abs.examples(samples=[(distinct(2, 3),)])
 
 
-@op("F>F I>I")
+@op("F>F I>I", takes_half=True)
 def sign(xp: ArrayNamespace, x: Array) -> Array:
     """−1, 0 or 1, as x is below, at or above zero; NaN gives 0.
 
@@ -236,7 +245,7 @@ sign.grad(x=lambda g: g * 0)
 sign.examples(samples=[(distinct(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def exp(xp: ArrayNamespace, x: Array) -> Array:
     """e to the power of each element: out = eˣ.
 
@@ -250,7 +259,7 @@ exp.grad(x=lambda g, out: g * out)
 exp.examples(samples=[(normal(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def log(xp: ArrayNamespace, x: Array) -> Array:
     """The natural logarithm: out = ln x; log 0 = −inf, below zero NaN.
 
@@ -264,7 +273,7 @@ log.grad(x=lambda g, x: g / x)
 log.examples(samples=[(positive(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def log1p(xp: ArrayNamespace, x: Array) -> Array:
     """The logarithm of one plus x, exact near zero: out = ln(1 + x).
 
@@ -278,7 +287,7 @@ log1p.grad(x=lambda g, x: g / (1 + x))
 log1p.examples(samples=[(positive(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def sqrt(xp: ArrayNamespace, x: Array) -> Array:
     """The square root: out = √x; below zero NaN.
 
@@ -292,7 +301,7 @@ sqrt.grad(x=lambda g, out: g / (2 * out))
 sqrt.examples(samples=[(positive(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def recip(xp: ArrayNamespace, x: Array) -> Array:
     """One divided by each element: out = 1 / x.
 
@@ -306,7 +315,7 @@ recip.grad(x=lambda g, out: -g * out * out)
 recip.examples(samples=[(positive(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def cos(xp: ArrayNamespace, x: Array) -> Array:
     """The cosine: out = cos x.
 
@@ -320,7 +329,7 @@ cos.grad(x=lambda xp, g, x: -g * xp.sin(x))
 cos.examples(samples=[(normal(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def sin(xp: ArrayNamespace, x: Array) -> Array:
     """The sine: out = sin x.
 
@@ -334,7 +343,7 @@ sin.grad(x=lambda xp, g, x: g * xp.cos(x))
 sin.examples(samples=[(normal(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def tanh(xp: ArrayNamespace, x: Array) -> Array:
     """The hyperbolic tangent: out = (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ).
 
@@ -348,7 +357,7 @@ tanh.grad(x=lambda g, out: g * (1 - out * out))
 tanh.examples(samples=[(normal(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def floor(xp: ArrayNamespace, x: Array) -> Array:
     """The largest whole number that is not above x: out = ⌊x⌋.
 
@@ -362,7 +371,7 @@ floor.grad(x=lambda g: g * 0)
 floor.examples(samples=[(distinct(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def ceil(xp: ArrayNamespace, x: Array) -> Array:
     """The smallest whole number that is not below x: out = ⌈x⌉.
 
@@ -376,7 +385,7 @@ ceil.grad(x=lambda g: g * 0)
 ceil.examples(samples=[(distinct(2, 3),)])
 
 
-@op("F>F", symbol="round")
+@op("F>F", symbol="round", takes_half=True)
 def round(xp: ArrayNamespace, x: Array) -> Array:
     """The nearest whole number, halves to even: 1.5 -> 2, 2.5 -> 2.
 
@@ -390,7 +399,7 @@ round.grad(x=lambda g: g * 0)
 round.examples(samples=[(distinct(2, 3),)])
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def relu(xp: ArrayNamespace, x: Array) -> Array:
     """Keep what is above zero: out = max(x, 0).
 
@@ -406,14 +415,16 @@ relu.examples(samples=[(distinct(2, 3),)])
 
 @op("F>F")
 def sigmoid(xp: ArrayNamespace, x: Array) -> Array:
-    """Squash to (0, 1): out = 1 / (1 + e⁻ˣ), without overflow.
+    """Squash to (0, 1): out = 1 / (1 + e⁻ˣ).
 
     Shapes: x [...] -> [...]
+    Why: nothing is subtracted, so small results keep all their digits; of
+    (1 + tanh x/2) / 2 none is left from x = −17 on. Where e⁻ˣ is ∞, 0 is right.
     """
-    out = xp.tanh(x * 0.5)
-    out *= 0.5
-    out += 0.5
-    return out
+    out = xp.negative(x)
+    xp.exp(out, out=out)
+    out += 1
+    return xp.reciprocal(out, out=out)
 
 
 sigmoid.grad(x=lambda g, out: g * out * (1 - out))
@@ -426,7 +437,7 @@ def clamp_bounds(min: float | None, max: float | None) -> str | None:
     return "neither min nor max is given" if min is None and max is None else None
 
 
-@op("F>F I>I", check=clamp_bounds)
+@op("F>F I>I", check=clamp_bounds, takes_half=True)
 def clamp(
     xp: ArrayNamespace, x: Array, *, min: float | None = None, max: float | None = None
 ) -> Array:
@@ -440,10 +451,19 @@ def clamp(
 def clamp_x(
     xp: ArrayNamespace, g: Array, x: Array, min: float | None, max: float | None
 ) -> Any:
-    """The gradient passes where nothing was cut off; the bounds themselves pass."""
+    """The gradient passes where nothing was cut off; the bounds themselves pass.
+
+    Why: 0 · ∞ would be NaN where it is cut off, so an infinite one is chosen, which
+    takes longer than a product.
+    """
     low = -math.inf if min is None else min
     high = math.inf if max is None else max
-    return g * ((x >= low) * (x <= high))
+    inside = (x >= low) * (x <= high)
+    if xp.__name__ == "numpy":
+        out = g * inside
+        if xp.isfinite(out.sum()):
+            return out
+    return xp.where(inside, g, 0.0)
 
 
 clamp.grad(x=clamp_x)

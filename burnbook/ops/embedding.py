@@ -2,7 +2,7 @@
 
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import indices as whole_numbers, normal, op
-from burnbook.ops.index import inside
+from burnbook.ops.index import MANY, add_rows, inside, too_often
 
 BLOCK = 1 << 18  # elements whose places are laid out at a time
 
@@ -38,6 +38,10 @@ def embedding_weight(
     out = xp.zeros(rows * size, dtype=dout.dtype)
     picked = indices.reshape(-1).astype(xp.int64, copy=False)  # int8 has no places
     given = dout.reshape(-1, size)
+    if len(picked) > MANY and xp.__name__ == "numpy" and too_often(xp, picked, rows):
+        table = out.reshape(rows, size)
+        add_rows(xp, table, picked, given, len(picked))
+        return table
     block = max(BLOCK // max(size, 1), 1) if xp.__name__ == "numpy" else len(picked)
     for first in range(0, len(picked), max(block, 1)):
         part = slice(first, first + block)

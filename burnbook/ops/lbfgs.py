@@ -9,6 +9,7 @@ from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op, positive
+from burnbook.ops.reduce import length_dim, squares_fit
 
 
 def wide(xp: ArrayNamespace, x: Array) -> Any:
@@ -21,10 +22,14 @@ def length(xp: ArrayNamespace, x: Array) -> Array:
     """The length of all elements taken as one vector: √Σx².
 
     Shapes: x [...] -> [1]
-    Why: half precision is summed in single: the square of 300 has no place in it.
+    Why: half precision is summed in single: the square of 300 has no place in it. Where
+    squares overflow or vanish in single too, the largest element is taken out first.
     """
     flat = wide(xp, x).reshape(-1)
-    return xp.sqrt(xp.dot(flat, flat)).reshape(1)
+    out = xp.sqrt(xp.dot(flat, flat)).reshape(1)
+    if xp.__name__ == "numpy" and not squares_fit(xp, out):
+        return length_dim(xp, flat, dim=0)
+    return out
 
 
 length.examples(samples=[(normal(3, 4),), (normal(7),)])
@@ -76,8 +81,7 @@ def newton_schulz(
     out = wide(xp, x)
     if tall:
         out = out.swapaxes(0, 1)
-    flat = out.reshape(-1)
-    out = out / xp.maximum(xp.sqrt(xp.dot(flat, flat)), epsilon)
+    out = out / xp.maximum(length(xp, out), epsilon)
     for _ in range(steps):
         square = xp.matmul(out, out.swapaxes(0, 1))
         mixed = xp.matmul(square, square.swapaxes(0, 1))  # square is its own transpose

@@ -11,11 +11,12 @@ from typing import Any
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
 from burnbook.ops.blocked import on_threads
-from burnbook.ops.reduce import count, share, sum_to
+from burnbook.ops.reduce import count, share, sum_along, sum_to
 
 Axes = Shape
 ParamShape = Shape | None  # of a scale or shift that may be missing
 Needs = tuple[bool, ...]
+MANY = 8192  # rows from which on a sum adds blocks of them
 FLOOR = 1e-12  # a smaller standard deviation counts as this one where it divides
 BLOCK = 1 << 17  # elements; what lies between the steps of more goes through the memory
 
@@ -355,8 +356,17 @@ def scale_of(
 
 
 def mean_over(xp: ArrayNamespace, x: Array, axes: Axes) -> Any:
-    """The mean over some axes, which stay."""
-    total = xp.sum(x, axis=axes, keepdims=True)
+    """The mean over some axes, which stay.
+
+    Why: NumPy adds row after row along all axes but the last, which is quick, but over
+    millions of rows the sum would lose digits.
+    """
+    if x.shape[axes[0]] < MANY:
+        total = xp.sum(x, axis=axes, keepdims=True)
+    else:
+        total = x
+        for axis in sorted(axes, reverse=True):
+            total = sum_along(xp, total, axis)
     return total * share(count(tuple(x.shape[axis] for axis in axes)))
 
 

@@ -19,7 +19,7 @@ from burnbook.ops.blocked import (
 )
 
 
-@op("FF>F", check=same_shapes, method=False)
+@op("FF>F", check=same_shapes, method=False, takes_half=True)
 def sgd_step(
     xp: ArrayNamespace, param: Array, grad: Array, *, lr: float, penalty: float = 0.0
 ) -> Array:
@@ -45,7 +45,7 @@ sgd_step.examples(
 )
 
 
-@op("FFF>FF", check=same_shapes, method=False)
+@op("FFF>FF", check=same_shapes, method=False, takes_half=True)
 def momentum_step(
     xp: ArrayNamespace,
     param: Array,
@@ -96,7 +96,7 @@ momentum_step.examples(
 )
 
 
-@op("FFFF>FFF", check=same_shapes, method=False)
+@op("FFFF>FFF", check=same_shapes, method=False, takes_half=True)
 def adam_step(
     xp: ArrayNamespace,
     param: Array,
@@ -143,7 +143,7 @@ adam_step.examples(
 )
 
 
-@op("FFFFF>FFFF", check=same_shapes, method=False)
+@op("FFFFF>FFFF", check=same_shapes, method=False, takes_half=True)
 def amsgrad_step(
     xp: ArrayNamespace,
     param: Array,
@@ -224,7 +224,7 @@ def adam(
     return in_blocks(xp, inputs, reuse, 2, block)
 
 
-@op("FFF>FF", check=same_shapes, method=False)
+@op("FFF>FF", check=same_shapes, method=False, takes_half=True)
 def adagrad_step(
     xp: ArrayNamespace,
     param: Array,
@@ -264,7 +264,7 @@ adagrad_step.examples(
 )
 
 
-@op("FFF>FF", check=same_shapes, method=False)
+@op("FFF>FF", check=same_shapes, method=False, takes_half=True)
 def rmsprop_step(
     xp: ArrayNamespace,
     param: Array,
@@ -294,7 +294,7 @@ rmsprop_step.examples(
 )
 
 
-@op("FFFF>FFF", check=same_shapes, method=False)
+@op("FFFF>FFF", check=same_shapes, method=False, takes_half=True)
 def rmsprop_momentum_step(
     xp: ArrayNamespace,
     param: Array,
@@ -328,7 +328,7 @@ rmsprop_momentum_step.examples(
 )
 
 
-@op("FFFFF>FFFF", check=same_shapes, method=False)
+@op("FFFFF>FFFF", check=same_shapes, method=False, takes_half=True)
 def rmsprop_centered_step(
     xp: ArrayNamespace,
     param: Array,
@@ -398,7 +398,7 @@ def rmsprop(
     return in_blocks(xp, inputs, reuse, 2, block)
 
 
-@op("FFFFFF>FFFFF", check=same_shapes, method=False)
+@op("FFFFFF>FFFFF", check=same_shapes, method=False, takes_half=True)
 def adan_step(
     xp: ArrayNamespace,
     param: Array,

@@ -36,7 +36,11 @@ def uniform(
     """
     dtype = np.dtype(dtype)
     fraction = random_fraction(xp, math.prod(shape), key, dtype)
-    scaled = fraction * dtype.type(high - low) + dtype.type(low)
+    if high - low <= float(np.finfo(dtype).max):
+        scaled = fraction * dtype.type(high - low) + dtype.type(low)
+    else:  # the type has no number for the width, but for half of it
+        scaled = fraction * dtype.type(high / 2 - low / 2) + dtype.type(low / 2)
+        scaled = scaled * dtype.type(2)
     return scaled.reshape(shape)
 
 

@@ -4,7 +4,10 @@ A full reduction gives shape [1]: a tensor always has a dim. A reduction along a
 keeps that dim, with size 1.
 """
 
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.errors import DataError, DimError
@@ -108,7 +111,7 @@ mean_dim.grad(
 mean_dim.examples(samples=DIM, rejects=NO_DIM)
 
 
-@op("F>F I>I", reason=some_elements)
+@op("F>F I>I", reason=some_elements, takes_half=True)
 def max(xp: ArrayNamespace, x: Array) -> Array:
     """The largest element.
 
@@ -122,7 +125,7 @@ max.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmax(x)))
 max.examples(samples=[(distinct(2, 3),)])
 
 
-@op("F>F I>I", reason=some_elements)
+@op("F>F I>I", reason=some_elements, takes_half=True)
 def min(xp: ArrayNamespace, x: Array) -> Array:
     """The smallest element.
 
@@ -138,7 +141,7 @@ min.examples(samples=[(distinct(2, 3),)])
 DISTINCT = [(distinct(2, 3, 4), {"dim": 1}), (distinct(2, 3), {"dim": 0})]
 
 
-@op("F>F I>I", reason=some_along)
+@op("F>F I>I", reason=some_along, takes_half=True)
 def max_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The largest element along a dim; the gradient goes to the first of them.
 
@@ -154,7 +157,7 @@ max_dim.grad(
 max_dim.examples(samples=DISTINCT, rejects=NO_DIM)
 
 
-@op("F>F I>I", reason=some_along)
+@op("F>F I>I", reason=some_along, takes_half=True)
 def min_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The smallest element along a dim; the gradient goes to the first of them.
 
@@ -170,7 +173,7 @@ min_dim.grad(
 min_dim.examples(samples=DISTINCT, rejects=NO_DIM)
 
 
-@op("F>I I>I", reason=some_along)
+@op("F>I I>I", reason=some_along, takes_half=True)
 def argmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The index of the largest element along a dim; of equals, the first.
 
@@ -182,7 +185,7 @@ def argmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
 argmax.examples(samples=DISTINCT, rejects=NO_DIM)
 
 
-@op("F>I I>I", reason=some_along)
+@op("F>I I>I", reason=some_along, takes_half=True)
 def argmin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The index of the smallest element along a dim; of equals, the first.
 
@@ -194,7 +197,7 @@ def argmin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
 argmin.examples(samples=DISTINCT, rejects=NO_DIM)
 
 
-@op("F>B I>B B>B")
+@op("F>B I>B B>B", takes_half=True)
 def all(xp: ArrayNamespace, x: Array) -> Array:
     """Whether every element is not zero; NaN counts as true.
 
@@ -206,7 +209,7 @@ def all(xp: ArrayNamespace, x: Array) -> Array:
 all.examples(samples=[(truths(2, 3),)])
 
 
-@op("F>B I>B B>B")
+@op("F>B I>B B>B", takes_half=True)
 def any(xp: ArrayNamespace, x: Array) -> Array:
     """Whether some element is not zero; NaN counts as true.
 
@@ -218,7 +221,7 @@ def any(xp: ArrayNamespace, x: Array) -> Array:
 any.examples(samples=[(truths(2, 3),)])
 
 
-@op("F>B I>B B>B", reason=dim_inside)
+@op("F>B I>B B>B", reason=dim_inside, takes_half=True)
 def all_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Whether every element along a dim is not zero.
 
@@ -230,7 +233,7 @@ def all_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
 all_dim.examples(samples=[(truths(2, 3), {"dim": 1})])
 
 
-@op("F>B I>B B>B", reason=dim_inside)
+@op("F>B I>B B>B", reason=dim_inside, takes_half=True)
 def any_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Whether some element along a dim is not zero.
 
@@ -247,8 +250,39 @@ def length_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The length of the vectors along a dim, which stays: out = √Σ x².
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
+    Why: squares of what is far from 1 overflow or vanish; then the largest element is
+    taken out of the root first.
     """
-    return xp.sqrt(sum_along(xp, xp.square(x), dim))
+    if xp.__name__ == "numpy":  # elsewhere looking at elements takes longer
+        out = xp.sqrt(sum_along(xp, xp.square(x), dim))
+        if squares_fit(xp, out):
+            return out
+    return length_of_any_size(xp, x, dim)
+
+
+def length_of_any_size(xp: ArrayNamespace, x: Array, dim: int) -> Array:
+    """The length along a dim; the largest element is taken out of the root."""
+    if not x.shape[dim]:
+        return xp.sqrt(sum_along(xp, x, dim))
+    most = xp.absolute(x).max(axis=dim, keepdims=True)
+    most = xp.where(xp.isfinite(most) & (most > 0), most, xp.ones_like(most))
+    return most * xp.sqrt(sum_along(xp, xp.square(x / most), dim))
+
+
+def squares_fit(xp: ArrayNamespace, lengths: Array) -> bool:
+    """Whether no square behind these lengths has overflowed or lost digits."""
+    if not lengths.size:
+        return True
+    flat, (low, high) = lengths.ravel(), length_limits(lengths.dtype)
+    least, most = flat[flat.argmin()], flat[flat.argmax()]  # the quickest of its kind
+    return bool(low < least and most < high)
+
+
+@cache
+def length_limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Between which lengths the squares of vectors are exact."""
+    limits = np.finfo(dtype)
+    return float(limits.tiny / limits.eps) ** 0.5, float(limits.max) ** 0.5 / 2
 
 
 def length_dim_x(xp: ArrayNamespace, g: Array, x: Array, out: Array) -> Any:
@@ -362,6 +396,7 @@ def whole_mean(total: Array, n: int, xp: ArrayNamespace) -> Any:
 
 def first_of(xp: ArrayNamespace, g: Array, x: Array, place: Any) -> Any:
     """A gradient of shape [1] for the one element that was picked."""
+    place = xp.reshape(place, (1,) * len(x.shape))
     here = xp.arange(count(x.shape)).reshape(x.shape) == place
     return fill(xp, g, x.shape) * here
 

@@ -7,7 +7,7 @@ from burnbook.core.op import distinct, normal, op, positive
 from burnbook.ops.elementwise import broadcast
 
 
-@op("F>F")
+@op("F>F", takes_half=True)
 def trunc(xp: ArrayNamespace, x: Array) -> Array:
     """Cut the fraction off, toward zero: −1.7 -> −1.
 
@@ -21,7 +21,7 @@ trunc.grad(x=lambda g: g * 0)
 trunc.examples(samples=[(distinct(2, 3),)])
 
 
-@op("FF>F II>I", same_rank=True, reason=broadcast)
+@op("FF>F II>I", same_rank=True, reason=broadcast, takes_half=True)
 def fmod(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The rest of a division, with the sign of x: out = x − y · trunc(x / y).
 
@@ -33,14 +33,14 @@ def fmod(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.fmod(x, y)
 
 
-fmod.grad(x=lambda g: g, y=lambda xp, g, x, y: -g * trunc(xp, xp.divide(x, y)))
+fmod.grad(x=lambda g: g, y=lambda xp, g, x, y, out: -g * xp.rint((x - out) / y))
 
 fmod.examples(
     samples=[(distinct(2, 3), positive(1, 3))], rejects=[(normal(2, 3), normal(2, 4))]
 )
 
 
-@op("F>F I>I")
+@op("F>F I>I", takes_half=True)
 def square(xp: ArrayNamespace, x: Array) -> Array:
     """Multiply each element by itself: out = x².
 

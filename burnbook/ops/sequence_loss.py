@@ -156,9 +156,11 @@ class CtcPath:
         self.places = xp.broadcast_to(labels.reshape(1, n, m), (t, n, m))
         self.emit = gather(xp, log_probs, self.places, dim=2)
         self.skips = ctc_skips(xp, labels, blank=blank)
-        self.lengths = np.asarray(input_lengths).reshape(n, 1)
+        self.lengths = np.asarray(input_lengths, np.int64).reshape(n, 1)
         self.in_time = xp.asarray(np.arange(t)[:, None, None] < self.lengths)
-        ends = 2 * np.asarray(target_lengths).reshape(n, 1) - np.array([[0, 1]])
+        ends = 2 * np.asarray(target_lengths, np.int64).reshape(n, 1) - np.array(
+            [[0, 1]]
+        )
         self.ends, self.there = np.maximum(ends, 0), ends >= 0
 
     def alphas(self) -> list[Any]:
@@ -338,8 +340,8 @@ class RnntLattice:
         self.xp = xp
         n, t, u, _ = edges.shape
         self.shape, self.count = (n, u), t + u - 1
-        frames = np.asarray(logit_lengths).reshape(n, 1, 1)
-        labels = np.asarray(target_lengths).reshape(n, 1, 1)
+        frames = np.asarray(logit_lengths, np.int64).reshape(n, 1, 1)
+        labels = np.asarray(target_lengths, np.int64).reshape(n, 1, 1)
         at = np.arange(u)
         time = np.arange(self.count).reshape(-1, 1) - at  # [d, u], of every node
         last = (time == frames - 1) & (at == labels)

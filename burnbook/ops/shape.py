@@ -20,7 +20,7 @@ def same_count(x: Shape, shape: Shape) -> str | None:
     return None
 
 
-@op("F>F I>I B>B", reason=same_count, method=False)
+@op("F>F I>I B>B", reason=same_count, method=False, takes_half=True)
 def reshape(xp: ArrayNamespace, x: Array, *, shape: Shape) -> Array:
     """The same elements, row by row, in another shape.
 
@@ -42,7 +42,7 @@ def two_dims(x: Shape, dim1: int, dim2: int) -> Any:
     return dim_inside(x, dim1) or dim_inside(x, dim2)
 
 
-@op("F>F I>I B>B", reason=two_dims)
+@op("F>F I>I B>B", reason=two_dims, takes_half=True)
 def swap_dims(xp: ArrayNamespace, x: Array, *, dim1: int, dim2: int) -> Array:
     """Exchange two dims.
 
@@ -70,7 +70,7 @@ def is_order(x: Shape, axes: Shape) -> Any:
     return None
 
 
-@op("F>F I>I B>B", check=is_order, method=False)
+@op("F>F I>I B>B", check=is_order, method=False, takes_half=True)
 def permute(xp: ArrayNamespace, x: Array, *, axes: Shape) -> Array:
     """Reorder the dims: dim i of the output is dim axes[i] of x.
 
@@ -103,7 +103,7 @@ def can_expand(x: Shape, shape: Shape) -> str | None:
     return None
 
 
-@op("F>F I>I B>B", check=can_expand, method=False)
+@op("F>F I>I B>B", check=can_expand, method=False, takes_half=True)
 def expand(xp: ArrayNamespace, x: Array, *, shape: Shape) -> Array:
     """Stretch dims of size 1 (and new leading dims) to a shape.
 
@@ -125,7 +125,7 @@ expand.examples(
 )
 
 
-@op("F>F I>I B>B", method=False)
+@op("F>F I>I B>B", method=False, takes_half=True)
 def flip(xp: ArrayNamespace, x: Array, *, axes: Shape) -> Array:
     """Reverse the order of the elements along some dims.
 
@@ -139,7 +139,7 @@ flip.grad(x=lambda xp, g, axes: xp.flip(g, axes))
 flip.examples(samples=[(normal(2, 3, 4), {"axes": (0, 2)})])
 
 
-@op("F>F I>I B>B", check=dim_inside, method=False)
+@op("F>F I>I B>B", check=dim_inside, method=False, takes_half=True)
 def roll(xp: ArrayNamespace, x: Array, *, shift: int, dim: int) -> Array:
     """Shift elements along a dim; what falls off the end comes in at the start.
 
@@ -167,7 +167,7 @@ def slides(x: Shape, dim: int, size: int, step: int) -> Any:
 SLIDE = {"dim": 1, "size": 3, "step": 2}
 
 
-@op("F>F I>I B>B", check=slides, method=False)
+@op("F>F I>I B>B", check=slides, method=False, takes_half=True)
 def slide(xp: ArrayNamespace, x: Array, *, dim: int, size: int, step: int) -> Array:
     """Windows that slide along a dim; the elements of a window make a new last dim.
 
@@ -179,7 +179,7 @@ def slide(xp: ArrayNamespace, x: Array, *, dim: int, size: int, step: int) -> Ar
     return windows[tuple(places)]
 
 
-@op("F>F", method=False)
+@op("F>F", method=False, takes_half=True)
 def slide_back(
     xp: ArrayNamespace,
     x: Array,
@@ -229,7 +229,7 @@ def cat_fits(xs: list[Shape], dim: int) -> Any:
     return None
 
 
-@op("F*>F I*>I B*>B", same_rank=True, reason=cat_fits, method=False)
+@op("F*>F I*>I B*>B", same_rank=True, reason=cat_fits, method=False, takes_half=True)
 def cat(xp: ArrayNamespace, *xs: Array, dim: int) -> Array:
     """Join tensors along an existing dim.
 
@@ -263,7 +263,7 @@ def slice_fits(x: Shape, index: tuple[slice, ...]) -> Any:
     return None
 
 
-@op("F>F I>I B>B", check=slice_fits, method=False)
+@op("F>F I>I B>B", check=slice_fits, method=False, takes_half=True)
 def slice_(xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...]) -> Array:
     """Cut out a block: one range per dim, missing ones take the whole dim.
 
@@ -272,7 +272,7 @@ def slice_(xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...]) -> Array:
     return x[index]
 
 
-@op("F>F", method=False)
+@op("F>F", method=False, takes_half=True)
 def slice_spread(
     xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...], shape: Shape
 ) -> Array:
@@ -316,7 +316,7 @@ def assign_fits(x: Shape, values: Shape, index: tuple[slice, ...]) -> Any:
     return None
 
 
-@op("FF>F II>I BB>B", check=assign_fits, method=False)
+@op("FF>F II>I BB>B", check=assign_fits, method=False, takes_half=True)
 def slice_assign(
     xp: ArrayNamespace, x: Array, values: Array, *, index: tuple[slice, ...]
 ) -> Array:
@@ -347,7 +347,7 @@ slice_assign.examples(
 )
 
 
-@op("F>F I>F B>F", method=False)
+@op("F>F I>F B>F", method=False, takes_half=True)
 def cast(xp: ArrayNamespace, x: Array, *, dtype: np.dtype[Any]) -> Array:
     """The same values as another element type.
 
@@ -370,7 +370,7 @@ def pads_fit(x: Shape, widths: Array) -> str | None:
     return None
 
 
-@op("F>F I>I B>B", check=pads_fit, method=False)
+@op("F>F I>I B>B", check=pads_fit, method=False, takes_half=True)
 def pad(
     xp: ArrayNamespace, x: Array, *, widths: tuple[tuple[int, int], ...], value: float
 ) -> Array:
@@ -395,7 +395,7 @@ pad.examples(
 )
 
 
-@op("F>F", method=False)
+@op("F>F", method=False, takes_half=True, rules_take_half=True)
 def recast(xp: ArrayNamespace, x: Array, *, dtype: np.dtype[Any], back: Any) -> Array:
     """The same values as another element type; gradients return as type `back`.
 

@@ -26,7 +26,7 @@ def enough(x: tuple[int, ...], k: int, dim: int) -> Any:
     return wrong
 
 
-@op("F>F I>I", check=dim_inside)
+@op("F>F I>I", check=dim_inside, takes_half=True)
 def sort(xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False) -> Array:
     """Sort along a dim, NaN last; descending if asked, and then NaN first.
 
@@ -39,7 +39,7 @@ def sort(xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False) ->
     return xp.where(keys < 0, keys ^ _largest(xp, keys), keys).view(x.dtype)
 
 
-@op("F>I I>I", check=dim_inside)
+@op("F>I I>I", check=dim_inside, takes_half=True)
 def argsort(
     xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False
 ) -> Array:
@@ -49,7 +49,7 @@ def argsort(
     Why: a key and its place packed into one whole number sort faster than an argsort,
     and no two of them are equal.
     """
-    keys = xp.swapaxes(order_keys(xp, x, descending), dim, -1)
+    keys = xp.swapaxes(place_keys(xp, x, descending), dim, -1)
     pairs = _pairs(xp, keys)
     if pairs is None:
         places = xp.argsort(keys, axis=-1, kind="stable")
@@ -61,13 +61,13 @@ def argsort(
 argsort.examples(samples=SORTED, rejects=NO_DIM)
 
 
-@op("F>I I>I", check=enough)
+@op("F>I I>I", check=enough, takes_half=True)
 def argtopk(xp: ArrayNamespace, x: Array, *, k: int, dim: int) -> Array:
     """Where the k largest elements along a dim stand, the largest first.
 
     Shapes: x [..., d, ...] -> [..., k, ...]
     """
-    keys = xp.swapaxes(order_keys(xp, x, True), dim, -1)
+    keys = xp.swapaxes(place_keys(xp, x, True), dim, -1)
     pairs = _pairs(xp, keys)
     if pairs is None:
         places = xp.argsort(keys, axis=-1, kind="stable")[..., :k]
@@ -86,14 +86,14 @@ argtopk.examples(
 )
 
 
-@op("F>I I>I", check=dim_inside, method=False)
+@op("F>I I>I", check=dim_inside, method=False, takes_half=True)
 def argmedian(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The index of the element in the middle of the sorted order.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     Why: a line that holds NaN has no middle; the place of its first NaN is the answer.
     """
-    keys = xp.swapaxes(order_keys(xp, x, False), dim, -1)
+    keys = xp.swapaxes(place_keys(xp, x, False), dim, -1)
     middle = (keys.shape[-1] - 1) // 2
     pairs = _pairs(xp, keys)
     if pairs is None:
@@ -135,6 +135,11 @@ def order_keys(xp: ArrayNamespace, x: Array, descending: bool) -> Any:
     keys = xp.where(bits < 0, bits ^ _largest(xp, bits), bits)
     keys[xp.isnan(x)] = _largest(xp, bits)
     return ~keys if descending else keys
+
+
+def place_keys(xp: ArrayNamespace, x: Array, descending: bool) -> Any:
+    """The same where places are asked for: 0 and −0 are equal, so they keep their order."""
+    return order_keys(xp, xp.where(x == 0, x.dtype.type(0), x), descending)
 
 
 def _largest(xp: ArrayNamespace, keys: Array) -> int:

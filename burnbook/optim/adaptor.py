@@ -7,6 +7,7 @@ these as a record. A parameter without a gradient stays as it is, and so does it
 
 import math
 import sys
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from burnbook.backend.base import Backend
@@ -19,7 +20,9 @@ from burnbook.core.errors import (
     RecordError,
     ShapeError,
     UnknownNameError,
+    warn_caller,
 )
+from burnbook.core.files import PathLike
 from burnbook.core.other_names import answers, tables, unknown
 from burnbook.grad_clipping.clipping import (
     GradientClipping,
@@ -27,6 +30,7 @@ from burnbook.grad_clipping.clipping import (
     scaled,
 )
 from burnbook.module import Module, Param, ParamId
+from burnbook.module.files import files
 from burnbook.module.reparameterization import no_member
 from burnbook.module.tree import params_of, rebuild
 from burnbook.optim.grads import GradientsParams, MultiGradientsParams, lowest, spend
@@ -82,6 +86,9 @@ class Held(NamedTuple):
     device: Backend | None = None
     dims: tuple[int, ...] | None = None
     own: bool = False
+
+
+CLIPPING_FIELDS = ("grad_clipping", "gradient_clipping")  # of configs; Sgd's as in Burn
 
 
 class Group(NamedTuple):
@@ -152,6 +159,7 @@ class OptimizerAdaptor:
         if isinstance(grad_clipping, GradientClippingConfig):
             grad_clipping = grad_clipping.init()
         self.grad_clipping = grad_clipping
+        self._warn_of_groups("with_grad_clipping")
         return self
 
     def with_group(
@@ -163,7 +171,8 @@ class OptimizerAdaptor:
         """The optimizer with another rule (or its config) for some parameters.
 
         A parameter follows the last group it is in; its state starts over there. The
-        clipping is the group's own: neither a config's nor the optimizer's counts.
+        clipping is the group's own: `grad_clipping`, or that of the config. For one
+        norm over all parameters, give it the very object that the optimizer has.
 
         Example:
             >>> from burnbook.optim import AdamConfig, MuonConfig
@@ -173,12 +182,27 @@ class OptimizerAdaptor:
             Adam(beta_1=0.9, beta_2=0.999, epsilon=1e-05)
         """
         rule = _rule_of("with_group", optim)
+        if grad_clipping is None:
+            named = (getattr(optim, name, None) for name in CLIPPING_FIELDS)
+            grad_clipping = next((found for found in named if found is not None), None)
         if isinstance(grad_clipping, GradientClippingConfig):
             grad_clipping = grad_clipping.init()
         self.groups.append(Group(group, rule, grad_clipping))
+        self._warn_of_groups("with_group")
         return self
 
-    @result_matters("model = optim.step(lr, model, grads)")
+    def _warn_of_groups(self, where: str) -> None:
+        """Say that gradients of a group are not bounded where all others are."""
+        free = [each.members for each in self.groups if each.grad_clipping is None]
+        if self.grad_clipping is None or not free:
+            return
+        warn_caller(
+            f"{where}: the optimizer clips gradients, but not those of {free[0]!r}\n"
+            f"  try: clip = {self.grad_clipping!r}, given to with_grad_clipping(clip) "
+            f"and to with_group(…, clip): one norm over all of them"
+        )
+
+    @result_matters("model = optim.step(lr, model, grads)", kept_in=2)
     def step(self, lr: float, module: M, grads: GradientsParams) -> M:
         """The module after one step; each gradient is taken out of `grads`.
 
@@ -219,6 +243,7 @@ class OptimizerAdaptor:
             self._paths.update({p.id: path for path, p in module.named_params()})
         return made
 
+    @result_matters("model = optim.step_multi(lr, model, grads)", kept_in=2)
     def step_multi(self, lr: float, module: M, grads: MultiGradientsParams) -> M:
         """The module after one step with the gradients of several devices, added up."""
         return self.step(lr, module, grads.summed())
@@ -243,6 +268,22 @@ class OptimizerAdaptor:
         return OptimizerRecord(record, paths)
 
     to_record = into_record
+
+    def save(self, path: PathLike) -> Path:
+        """Write the record of the states, as burnpack; returns the file's path.
+
+        Raises:
+            RecordError: `path` names no file, or it cannot be written.
+        """
+        return files().save(self.into_record(), path)
+
+    def load(self, path: PathLike, device: Backend | None = None) -> Self:
+        """Replace all states by those of a file that `save` or Burn 0.22 wrote.
+
+        Raises:
+            RecordError: there is no such file, or it is of another optimizer.
+        """
+        return self.load_record(files().load(path), device)
 
     def load_record(self, record: Any, device: Backend | None = None) -> Self:
         """Replace all states by those of a record; nothing changes if it is not one.
@@ -323,8 +364,14 @@ class OptimizerAdaptor:
 
 
 def _rule_of(where: str, optim: Any) -> SimpleOptimizer:
-    """The rule itself, or the one that a config builds."""
+    """The rule itself, or the one that a config builds or an optimizer has."""
     rule = optim.build() if hasattr(optim, "build") else optim
+    if isinstance(optim, OptimizerAdaptor):
+        if optim.groups or optim.grad_clipping is not None:
+            what = "an optimizer with groups or clipping of its own is no single rule"
+            cure = "its config, with grad_clipping=… of with_group"
+            raise ConfigError(where, what, cure=cure)
+        rule = optim.optim
     if not hasattr(rule, "state_type"):
         what = f"{type(optim).__name__} is not the rule of an optimizer"
         raise ConfigError(where, what, cure="AdamConfig(), or its build()")

@@ -13,6 +13,7 @@ from burnbook.core.dtypes import Float
 from burnbook.core.errors import GraphError
 from burnbook.grad_clipping.clipping import global_norm
 from burnbook.module import Module, Param, ParamId, list_param_ids
+from burnbook.module.cuts import check_whole
 from burnbook.module.tree import params_of
 from burnbook.tensor import Tensor
 
@@ -50,7 +51,7 @@ class GradientsParams:
             what = f"{type(grads).__name__} is not what backward() returns"
             cure = "from_grads(loss.backward(), model)"
             raise GraphError("from_grads", what, cure=cure)
-        found = cls.from_module(grads, module)
+        found = cls._taken("from_grads", grads, module, params_of(module))
         if found.is_empty() and len(grads):
             taken = getattr(grads, "taken", ())
             if any(number in taken for number in list_param_ids(module)):
@@ -64,16 +65,19 @@ class GradientsParams:
     @classmethod
     def from_module(cls, grads: Any, module: Module) -> Self:
         """The same for a part of a model: the gradients of the rest stay in `grads`."""
-        return cls._taken(grads, params_of(module))
+        return cls._taken("from_module", grads, module, params_of(module))
 
     @classmethod
     def from_params(cls, grads: Any, module: Module, ids: Iterable[ParamId]) -> Self:
         """Only the parameters with these ids; the others stay in `grads`."""
         wanted = set(ids)
-        return cls._taken(grads, [p for p in params_of(module) if p.id in wanted])
+        params = [p for p in params_of(module) if p.id in wanted]
+        return cls._taken("from_params", grads, module, params)
 
     @classmethod
-    def _taken(cls, grads: Any, params: Iterable[Param]) -> Self:
+    def _taken(
+        cls, where: str, grads: Any, module: Module, params: Iterable[Param]
+    ) -> Self:
         found: dict[ParamId, Tensor] = {}
         for param in params:
             if param.is_initialized and param.kind is Float:
@@ -82,11 +86,20 @@ class GradientsParams:
                     found[param.id] = grad
         if hasattr(grads, "taken"):
             grads.taken.update(found)
+        if hasattr(grads, "nodes") and len(grads):  # of other models, or of inputs
+            check_whole(where, grads, module)
         return cls(found)
 
     def get(self, id: ParamId) -> Tensor | None:  # noqa: A002 - Burn's word
-        """The gradient of a parameter; None if it has none."""
-        return self._by_id.get(id)
+        """The gradient of a parameter; None if it has none.
+
+        Raises:
+            GraphError: a step of an optimizer, or an accumulator, has taken it out.
+        """
+        found = self._by_id.get(id)
+        if found is None and id in self.spent:
+            raise _used_up("get", self.spent[id], "look at it")
+        return found
 
     def remove(self, id: ParamId) -> Tensor | None:  # noqa: A002
         """The same, and take it out."""
@@ -108,6 +121,8 @@ class GradientsParams:
             >>> grads.norm()
             5.0
         """
+        if self.spent and not self._by_id:
+            raise _used_up("norm", next(iter(self.spent.values())), "ask for it")
         return global_norm(self._by_id.values())
 
     def is_empty(self) -> bool:
@@ -128,7 +143,18 @@ class GradientsParams:
         return len(self._by_id)
 
     def __repr__(self) -> str:
-        return f"GradientsParams({len(self)} gradients)"
+        used = ""
+        if self.spent:
+            by = next(iter(self.spent.values())).where
+            used = f", {len(self.spent)} used by {by}"
+        return f"GradientsParams({len(self)} gradients{used})"
+
+
+def _used_up(where: str, by: Spent, act: str) -> GraphError:
+    """The error for a gradient that is not there any more."""
+    what = f"{by.where} has used the gradients up: it takes each of them out"
+    cure = f"{act} before {by.where}: norm = grads.norm()"
+    return GraphError(f"GradientsParams.{where}", what, cure=cure)
 
 
 def _of_others(grads: Any, module: Module) -> GraphError:
@@ -138,6 +164,10 @@ def _of_others(grads: Any, module: Module) -> GraphError:
     shapes = grads.shapes() if hasattr(grads, "shapes") else []
     known = {tuple(param.shape) for param in params}
     facts = [("gradients", ", ".join(str(list(shape)) for shape in shapes[:4]))]
+    if not params:
+        what = f"{name} has no parameter: a field of type Tensor is not trained"
+        cure = "Param.from_tensor(…) for a weight, in a field of type Param"
+        return GraphError("from_grads", what, facts, f"{cure}; {_OF_INPUTS}")
     if not any(param.is_require_grad for param in params):
         what = f"all parameters of {name} are frozen, so none has a gradient"
         cure = "model.unfreeze_group(ParamGroup.all()) before the forward"

@@ -13,13 +13,17 @@ in a step, so it is not an Optimizer for the Learner but takes a closure.
 import dataclasses
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config, ConfigEnum, unit
+from burnbook.core.dropped import result_matters
 from burnbook.core.errors import RecordError, ShapeError, TrainingError
+from burnbook.core.files import PathLike
 from burnbook.core.other_names import answers
 from burnbook.module import Module
+from burnbook.module.files import files
 from burnbook.nn.shared import at_least
 from burnbook.ops.lbfgs import lbfgs_direction
 from burnbook.optim.adaptor import check_rate
@@ -117,6 +121,7 @@ class LBFGS:
         self.config = config
         self.state = LBFGSState()
 
+    @result_matters("model, loss = optim.step(…)", kept_in="model, loss")
     def step(self, lr: float, module: M, closure: Closure) -> tuple[M, float]:
         """Some iterations: the updated module, and the loss of the one given.
 
@@ -142,6 +147,22 @@ class LBFGS:
         return state_to_record(self.state)
 
     to_record = into_record
+
+    def save(self, path: PathLike) -> Path:
+        """Write the record of the states, as burnpack; returns the file's path.
+
+        Raises:
+            RecordError: `path` names no file, or it cannot be written.
+        """
+        return files().save(self.into_record(), path)
+
+    def load(self, path: PathLike, device: Backend | None = None) -> Self:
+        """Replace all states by those of a file that `save` or Burn 0.22 wrote.
+
+        Raises:
+            RecordError: there is no such file, or it is of another optimizer.
+        """
+        return self.load_record(files().load(path), device)
 
     def load_record(self, record: Any, device: Backend | None = None) -> Self:
         """Go on from a record; nothing changes if it is not one.

@@ -48,6 +48,7 @@ What a writer has to know:
 
 from burnbook.core.formulas import Formula as Formula
 from burnbook.program.capture import capture as capture
+from burnbook.program.captured import Captured as Captured, captured as captured
 from burnbook.program.compiled_training import CompiledTraining as CompiledTraining
 from burnbook.program.compiler import (
     CompiledProgram as CompiledProgram,

@@ -40,17 +40,28 @@ class Call:
     needs neither.
     """
 
-    def __init__(self, function: Callable[..., Any], examples: Sequence[Any]):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        examples: Sequence[Any],
+        opens: Callable[[Module], Any] | None = None,
+    ):
         self.parameters = _parameters(function)
         self.names = _names(self.parameters, examples)
         self.paths: list[str] = []
         self.places: list[Path] = []
+        self.opened: dict[Path, Any] = {}  # models whose arrays are inputs
         self.others: dict[Path, Any] = {}  # what is no tensor, by its place
         self.facts: dict[Path, dict[str, Any]] = {}  # what these held
+        self.outside: Any = None  # compares what the function takes from elsewhere
         for path, leaf in arguments(list(examples)):
             if isinstance(leaf, Tensor):
                 self.paths.append(self._name(path))
                 self.places.append(path)
+            elif isinstance(leaf, Module) and opens and (found := opens(leaf)):
+                self.opened[path] = found
+                self.paths += [f"{self._name(path)}.{name}" for name in found.names]
+                self.places += _places_in(path, found)
             elif hides_tensor(leaf):
                 kind = type(leaf).__name__
                 what = f"{self._name(path)} is a {kind}, whose tensors nobody sees"
@@ -68,7 +79,13 @@ class Call:
             name: one if _is_kept(one.default) else one.replace(default=LOST)
             for name, one in self.parameters.items()
         }
-        return {**vars(self), "parameters": kept}
+        return {**vars(self), "parameters": kept, "outside": None}
+
+    def alone(self) -> "Call":
+        """The same without what the function takes from elsewhere."""
+        made = copy.copy(self)
+        made.outside = None
+        return made
 
     def __call__(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
         """The tensors of a call, in the order of the inputs.
@@ -78,6 +95,8 @@ class Call:
                 than a tensor is not what it was at the capture, of which the program
                 has made constants.
         """
+        if self.outside is not None:
+            self.outside.check()
         if named:
             given = self._in_order(given, named)
         if self.others or any(type(value) is not Tensor for value in given):
@@ -111,6 +130,10 @@ class Call:
         for path, leaf in arguments(list(given)):
             if isinstance(leaf, Tensor):
                 found[path] = leaf
+            elif path in self.opened:
+                opened = self.opened[path]
+                tensors = opened.tensors(leaf, self._name(path))
+                found.update(zip(_places_in(path, opened), tensors, strict=True))
             elif path in self.others:
                 came.add(path)
                 self._same(self._name(path), leaf, self.others[path])
@@ -162,6 +185,11 @@ class Call:
         facts = [("given", _short(value)), ("captured", captured)]
         cure = "capture again with it; or a tensor, in the examples and in each call"
         raise ArgumentError("program", what, facts, cure)
+
+
+def _places_in(path: Path, opened: Any) -> list[Path]:
+    """Where the tensors of a model stand that is an argument."""
+    return [(*path, *name.split(".")) for name in opened.names]
 
 
 def taken(
@@ -219,14 +247,15 @@ def facts_of(leaf: Any) -> dict[str, Any]:
     if isinstance(leaf, (Module, type)) or not hasattr(leaf, "__dict__"):
         return {}
     held = vars(leaf).items()
-    return {name: copy.deepcopy(fact) for name, fact in held if _is_fact(fact)}
+    return {name: copy.deepcopy(fact) for name, fact in held if is_fact(fact)}
 
 
-def _is_fact(value: Any) -> bool:
+def is_fact(value: Any) -> bool:
+    """Whether a value is a number or a text, or a small container of these."""
     if type(value) in (list, tuple, set):
-        return len(value) <= MOST_FACTS and all(map(_is_fact, value))
+        return len(value) <= MOST_FACTS and all(map(is_fact, value))
     if type(value) is dict:
-        return len(value) <= MOST_FACTS and all(map(_is_fact, value.values()))
+        return len(value) <= MOST_FACTS and all(map(is_fact, value.values()))
     return value is None or isinstance(value, (int, float, complex, str, np.generic))
 
 

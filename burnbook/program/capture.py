@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -16,16 +16,20 @@ from burnbook.core.errors import ArgumentError, BurnbookError, GraphError, KindE
 from burnbook.core.formulas import Formula
 from burnbook.module import Module
 from burnbook.program.call import Call, are_equal
+from burnbook.program.module_inputs import ModuleInput
+from burnbook.program.outside import Generators, Outside
 from burnbook.program.program import Program
 from burnbook.program.recording import (
     Recorded,
     Recording,
+    identity,
     user_line,
     where_facts,
 )
 from burnbook.program.sizes import Dim
 from burnbook.program.trees import (
     ARGUMENTS,
+    WITH_MODELS,
     Named,
     Result,
     arguments,
@@ -92,8 +96,11 @@ def capture(
     number.
 
     What the function takes from elsewhere (globals, closures, attributes) stays as it
-    was: what is to change must be a tensor among the examples. Running statistics that
-    it would move stay too; `updates` of the program pairs them with what they become.
+    was: what is to change must be a tensor among the examples. Each call compares it:
+    other weights are refused, another number is told once. Generators of random numbers
+    (Python's, NumPy's, those that the function or a module has) must not move; one that
+    it reaches in another way is not seen. Running statistics that it would move stay
+    too; `updates` of the program pairs them with what they become.
     """
     asked = _subject(subject, method)
     examples = tuple(asked.moved(example) for example in examples)
@@ -101,30 +108,66 @@ def capture(
     backend = _one_device(asked, arguments.tensors)
     plan = BatchPlan.of(batch, arguments.tensors)
     named = named_arrays(asked.modules)
-    runs = Runs(plan, arguments, named)
     states = running_states(asked.modules)
+    modules = [module for _, module in asked.modules]
+    generators = Generators(
+        *(asked.function, modules, examples), how=" and capture(…, keys=True)"
+    )
 
-    def attempt(size: int) -> None:
-        recording = Recording(named, keys)
-        given = arguments.recorded(recording, plan, size)
+    def attempt(runs: Runs, size: int) -> None:
+        def run(recording: Recording) -> Any:
+            given = arguments.recorded(recording, plan, size)
 
-        def run() -> tuple[Any, list[tuple[Any, Any]]]:
-            with kept(states) as newest:
-                return asked.function(*given), newest()
+            def call() -> tuple[Any, list[tuple[Any, Any]]]:
+                with kept(states) as newest:
+                    return asked.function(*given), newest()
 
-        if found := runs.one(recording, backend, size, run):
+            return runs.one(recording, backend, size, call)
+
+        recording, found = observed(generators, lambda: Recording(named, keys), run)
+        if found:
             runs.add(recording, *found)
 
-    for size in plan.sizes:
-        try:
-            attempt(size)
-            continue
-        except GraphError as error:
-            problem = error
-        if size != plan.given and size == plan.sizes[0]:
-            attempt(plan.given)  # an error of the examples themselves says more
-        raise problem
-    return runs.program(asked.name, backend)
+    def captured(plan: BatchPlan) -> tuple[Runs, Program]:
+        runs = Runs(plan, arguments, named)
+        for size in plan.sizes:
+            try:
+                attempt(runs, size)
+                continue
+            except GraphError as error:
+                problem = error
+            if size != plan.given and size == plan.sizes[0]:
+                attempt(runs, plan.given)  # an error of the examples themselves
+            raise problem
+        return runs, runs.program(asked.name, backend)
+
+    runs, program = plan.repeated(captured)
+    outside = Outside(asked.function, modules, runs.identities())
+    arguments.call.outside = outside or None
+    return program
+
+
+def observed(
+    generators: Generators,
+    start: Callable[[], Recording],
+    run: Callable[[Recording], R],
+) -> tuple[Recording, R]:
+    """A recording of a run that leaves all generators of random numbers alone.
+
+    Raises:
+        GraphError: one has moved. The line is found by a second run, whose ops look at
+            the generators one by one.
+    """
+    recording, before = start(), generators.states()
+    found = run(recording)
+    try:
+        generators.check(before)
+    except GraphError:
+        recording, before = start(), generators.states()
+        recording.look = functools.partial(generators.check, before)
+        run(recording)
+        raise
+    return recording, found
 
 
 def _one_device(asked: "Subject", tensors: Sequence[Tensor]) -> Backend:
@@ -201,6 +244,11 @@ class Runs:
             if size == self.plan.given or isinstance(error, KindError):
                 raise
             raise _one_size_only(error, size) from error
+
+    def identities(self) -> set[Any]:
+        """The identities of the arrays that were constants of the runs."""
+        found = [c for recording in self.recordings for c in recording.constants]
+        return {identity(constant.array) for constant in found}
 
     def add(
         self,
@@ -356,6 +404,12 @@ def _subject(subject: Any, method: str) -> Subject:
         device = _main_device(model)
         name = type(subject).__name__
         return Subject(name, getattr(model, method), [("", model)], device)
+    if isinstance(subject, type) and issubclass(subject, Module):
+        what = f"{subject.__name__} is a class, and no model of it"
+        cure = (
+            f"capture(model, …) with a model of it, as {subject.__name__}(…) makes it"
+        )
+        raise ArgumentError("capture", what, cure=cure)
     if not callable(subject):
         what = f"{type(subject).__name__} is neither a model nor a function"
         raise ArgumentError("capture", what, cure="capture(model, x)")
@@ -462,16 +516,55 @@ class BatchPlan:
         sizes = (first, first + 1, first + 3)
         return cls((*sizes, *sorted({given, 1} - {*sizes}, reverse=True)), dims, given)
 
+    def repeated(self, captured: Callable[["BatchPlan"], R]) -> R:
+        """What a capture with this plan gives, or the better reason why it fails.
+
+        Why: a function that does something else in each run does so in a larger batch
+        as well, which is not the batch's fault. So the same size is tried twice.
+        """
+        try:
+            return captured(self)
+        except GraphError as error:
+            problem = error
+        if len({*self.sizes}) > 1:
+            try:
+                captured(replace(self, sizes=(self.sizes[0],) * 2))
+            except GraphError as error:
+                raise error from None
+        raise problem
+
 
 class Arguments:
     """The examples: their tensors, with other batch sizes, and how they are passed."""
 
-    def __init__(self, function: Callable[..., Any], examples: tuple[Any, ...]):
-        self.call = Call(function, examples)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        examples: tuple[Any, ...],
+        opens: Callable[[Module], ModuleInput | None] | None = None,
+    ):
+        self.call = Call(function, examples, opens)
         self.examples = examples
-        self.tensors = [
-            leaf for _, leaf in arguments(list(examples)) if isinstance(leaf, Tensor)
-        ]
+        self.tensors: list[Tensor] = []
+        self.is_weight: list[bool] = []  # of a model among the examples
+        for path, leaf in arguments(list(examples)):
+            opened = self.call.opened.get(path)
+            if isinstance(leaf, Tensor):
+                self.tensors.append(leaf)
+                self.is_weight.append(False)
+            elif opened is not None:
+                self.tensors += opened.tensors(leaf, "")
+                self.is_weight += [True] * len(opened.names)
+
+    def plan(self, batch: Batch) -> BatchPlan:
+        """The plan for these examples; the weights of a model have no batch."""
+        pairs = list(zip(self.tensors, self.is_weight, strict=True))
+        plan = BatchPlan.of(
+            batch, [tensor for tensor, is_weight in pairs if not is_weight]
+        )
+        dims = iter(plan.dims)
+        found = [None if is_weight else next(dims) for is_weight in self.is_weight]
+        return replace(plan, dims=tuple(found))
 
     def values(self, plan: BatchPlan) -> list[Value]:
         """The inputs of the program."""
@@ -505,17 +598,22 @@ class Arguments:
 
     def recorded(self, recording: Recording, plan: BatchPlan, size: int) -> list[Any]:
         """The arguments for one run: the same trees with tensors that are recorded."""
-        arrays = enumerate(self.arrays_of(plan, size))
+        arrays = self.arrays_of(plan, size)
+        values = iter([recording.input(array, i) for i, array in enumerate(arrays)])
+        leaves, opened = arguments(list(self.examples)), self.call.opened
+        models = iter([opened.get(at) for at, v in leaves if isinstance(v, Module)])
 
         def change(leaf: Any) -> Any:
+            if isinstance(leaf, Module):
+                form = next(models)
+                own = [next(values) for _ in form.names] if form else []
+                return form.recorded(leaf, own) if form else leaf
             if not isinstance(leaf, Tensor):
                 return leaf
-            number, array = next(arrays)
-            value: Any = recording.input(array, number)
-            made = Tensor(value, leaf.kind, leaf.backend, leaf.rank)
+            made = Tensor(next(values), leaf.kind, leaf.backend, leaf.rank)
             return made.require_grad() if leaf.is_require_grad() else made
 
-        return [ARGUMENTS.map(example, change) for example in self.examples]
+        return [WITH_MODELS.map(example, change) for example in self.examples]
 
 
 def _told(error: Exception) -> str:

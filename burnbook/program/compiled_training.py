@@ -64,8 +64,9 @@ class CompiledTraining:
 
     training: what `capture_training` gave. state: where to begin, else at its start.
 
-    `model` and `optimizer` are what has been trained, with copies of the values: they
-    are saved as always. To resume, load both and capture them again.
+    `compiled.model` and `compiled.optimizer` are what has been trained, with copies of
+    the values: they are saved as always. The model that was captured stays as it was,
+    as all modules do. To resume, load both and capture them again.
 
     Example:
         >>> from burnbook.backend import Autodiff
@@ -277,4 +278,5 @@ class CompiledTraining:
         return found
 
     def __repr__(self) -> str:
-        return f"CompiledTraining({self.program.name}, {len(self.program.steps)} steps)"
+        name, count = self.program.name, len(self.program.steps)
+        return f"CompiledTraining({name}, {count} steps; it trains its .model)"

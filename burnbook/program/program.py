@@ -13,7 +13,7 @@ from burnbook.core.dtypes import kind_of, unpickled
 from burnbook.core.errors import ArgumentError, RecordError, ShapeError
 from burnbook.core.formulas import Formula
 from burnbook.module import Module
-from burnbook.program.call import taken
+from burnbook.program.call import Call, taken
 from burnbook.program.compiler.compiled_program import CompiledProgram
 from burnbook.program.compiler.fusion import FusionRule
 from burnbook.program.compiler.passes import Source, keys_for
@@ -147,6 +147,9 @@ class Program:
             (array([[1., 1.]], dtype=float32),)
         """
         backend = self.backend if backend is None else backend
+        if any(type(value) is Tensor for value in inputs):
+            cure = "program(…), which takes tensors"
+            raise ArgumentError(f"{self.name}.run", "it takes raw values", cure=cure)
         n = self.batch_size(*[np.shape(v) for v in inputs])
         held: dict[Value, Any] = dict(self._constants_on(backend))
         held.update(zip(self.inputs, inputs, strict=True))
@@ -353,7 +356,8 @@ class Program:
                 made[value] = self.backend.from_numpy(array)
         if problems:
             raise RecordError(self.name, "these values do not fit", problems)
-        return replace(self, constants=made)
+        takes = self.takes.alone() if isinstance(self.takes, Call) else self.takes
+        return replace(self, constants=made, takes=takes)
 
     def simplify(self, constants: bool = False) -> Self:
         """The same program without steps that nobody needs, or that stand twice.

@@ -148,9 +148,22 @@ class Recorded(NDArrayOperatorsMixin):
         op = SAME.get(name)
         if op is not None and not named and len(op.inputs) == len(given):
             return self.recording.run(op, tuple(given), {})
+        if name in PLACES and self is given[0] and set(named or ()) <= {"axis"}:
+            return self._place(PLACES[name], *given[1:], **(named or {}))
+        if name == "expand_dims" and self is given[0]:
+            at = given[1] % (self.ndim + 1)
+            return self.reshape(*self.shape[:at], 1, *self.shape[at:])
         self.recording.refuse_other_type(self)
         plain = [self.recording.elements(v, f"np.{name}") for v in given]
         return function(*plain, **(named or {}))
+
+    def _place(self, op: AnyOp, axis: int | None = None) -> "Recorded":
+        """Where the largest or smallest element is: in a line, or of all."""
+        if axis is None:
+            return self.reshape(self.size)._place(op, 0).reshape(())
+        dim = axis % self.ndim
+        found = self.recording.run(op, (self,), {"dim": dim})
+        return found.reshape((*found.shape[:dim], *found.shape[dim + 1 :]))
 
 
 def _of_elements(name: str) -> Callable[..., Any]:
@@ -170,9 +183,19 @@ SAME: dict[str, AnyOp] = {  # what library code does to arrays by itself, as ops
     "multiply": ops.mul,
     "negative": ops.neg,
     "floor": ops.floor,
+    "ceil": ops.ceil,
+    "rint": ops.round,
     "trunc": ops.trunc,
+    "sign": ops.sign,
+    "isnan": ops.is_nan,
+    "equal": ops.equal,
+    "not_equal": ops.not_equal,
     "less": ops.lower,
+    "less_equal": ops.lower_equal,
+    "greater": ops.greater,
+    "greater_equal": ops.greater_equal,
 }
+PLACES: dict[str, AnyOp] = {"argmax": ops.argmax, "argmin": ops.argmin}
 OF_SHAPE = {"shape", "ndim", "size", "zeros_like", "ones_like", "empty_like"}
 SIZED_BY_ELEMENTS: tuple[AnyOp, ...] = (ops.argwhere,)
 
@@ -212,6 +235,7 @@ class Recording:
         self.frozen: dict[str, tuple[Any, Line | None]] = {}
         self.backend: Backend | None = None
         self.is_over = False
+        self.look: Callable[[], None] | None = None  # called before each op
         self._lines_of_keys: dict[int, list[Fact]] = {}  # until an op draws from them
         self._moved: dict[int, tuple[RunningState, Tensor, list[Fact]]] = {}
         self._inside = False
@@ -268,9 +292,10 @@ class Recording:
         run = self._plain["run"]
         if self._inside or threading.get_ident() != self._owner:
             return run(op, values, attrs)
-        if self.is_over:
-            raise _used_afterwards()
+        self._before_op()
         given: tuple[Any, ...] = mapped(tuple(values), self._as_recorded)
+        if op is ops.mul and len(given) == 2:
+            op, given = self._of_truths(*given)
         named = dict(
             attrs
         )  # arrays in attributes stay as they are: they are no tensors
@@ -313,6 +338,26 @@ class Recording:
         step = RecordedStep(op, given, named, made, path, line, is_tuple)
         self.steps.append(step)
         return made if is_tuple else made[0]
+
+    def _before_op(self) -> None:
+        """Refuse an op after the run; and let whoever watches the run look."""
+        if self.is_over:
+            raise _used_afterwards()
+        if self.look is not None:
+            self.look()
+
+    def _of_truths(self, x: Any, y: Any) -> tuple[AnyOp, tuple[Any, Any]]:
+        """A product in which a formula of ours counts true as 1, by ops of a kind."""
+        kinds = [np.dtype(getattr(v, "dtype", float)).kind for v in (x, y)]
+        if kinds == ["b", "b"]:
+            return ops.bool_and, (x, y)
+        if "b" in kinds and hasattr(x, "dtype") and hasattr(y, "dtype"):
+            dtype = (y if kinds[0] == "b" else x).dtype
+            x, y = [
+                self.run(ops.cast, (v,), {"dtype": dtype}) if k == "b" else v
+                for v, k in zip((x, y), kinds, strict=True)
+            ]
+        return ops.mul, (x, y)
 
     def _with_extras(
         self, op: AnyOp, values: Values, attrs: Attrs, out: tuple[Any, ...]

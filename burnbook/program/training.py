@@ -32,11 +32,26 @@ from burnbook.optim.adaptor import (
     check_rate as check_number,
 )
 from burnbook.program.call import taken
-from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
+from burnbook.program.capture import (
+    Arguments,
+    Batch,
+    BatchPlan,
+    Runs,
+    modules_of,
+    observed,
+)
+from burnbook.program.module_inputs import opened, refuse_moves, statistics_of
+from burnbook.program.outside import Generators, Outside
 from burnbook.program.program import Program
 from burnbook.program.recording import Recording, identity
 from burnbook.program.sizes import size_text
-from burnbook.program.trees import ARGUMENTS, held_arrays, lowest
+from burnbook.program.trees import (
+    ARGUMENTS,
+    arguments as leaves,
+    held_arrays,
+    lowest,
+    named_arrays,
+)
 from burnbook.program.values import Value
 from burnbook.tensor import Tensor
 
@@ -180,8 +195,11 @@ class Training:
         return str(self.program)
 
     def __repr__(self) -> str:
-        count = len(self.program.steps)
-        return f"Training({self.program.name}, {count} steps)"
+        program = self.program
+        outside = getattr(program.takes, "outside", None)
+        held = ", ".join(outside.weights) if outside is not None else ""
+        held = f", {held} as captured" if held else ""
+        return f"Training({program.name}, {len(program.steps)} steps{held})"
 
 
 def batch_arrays(program: Program, batch: tuple[Any, ...]) -> list[Any]:
@@ -217,8 +235,11 @@ def capture_training(
     model: on an Autodiff device. loss: a function of the model and a batch, which gives
     the loss, a dataclass with a `loss`, or a TrainOutput: `Model.train_step` itself.
     examples: a batch. batch: as in `capture`, also in what it refuses. Numbers that the
-    loss function takes from elsewhere stay as they were; a weight that changes must be
-    a tensor among the examples.
+    loss function takes from elsewhere stay as they were, which each step compares.
+
+    What changes must be among the examples: tensors, and models that this step does not
+    train, as a discriminator, a teacher or a target network. Their weights come with
+    each step, `training.step(state, lr, discriminator, noise)`; they get no update.
 
     The model and the optimizer stay as they are: `training.model(state)` and
     `training.optimizer(state)` are those that a state has trained. Gradients are
@@ -250,6 +271,7 @@ def capture_training(
         what = f"{type(model).__name__} is no model, which comes first"
         cure = "capture_training(model, loss, optimizer, *batch)"
         raise ArgumentError("capture_training", what, cure=cure)
+    _check_loss(loss)
     if not isinstance(optimizer, OptimizerAdaptor):
         what = f"{type(optimizer).__name__} is no optimizer with a rule for a parameter"
         raise ArgumentError("capture_training", what, cure="AdamConfig().init()")
@@ -267,9 +289,9 @@ def capture_training(
     function = functools.partial(loss, model)
     found: list[Program] = []
     for _ in range(2):
-        arguments = Arguments(function, examples)
+        arguments = Arguments(function, examples, opened)
         step = CapturedStep(template, state, loss, arguments)
-        program = step.captured(BatchPlan.of(batch, arguments.tensors))
+        program = step.captured(arguments.plan(batch))
         found.append(program)
         if not step.begun:
             break
@@ -284,6 +306,18 @@ def capture_training(
         raise GraphError("capture_training", what)
     first = found[0] if len(found) > 1 else None
     return Training(found[-1], first, start, template)
+
+
+def _check_loss(loss: Any) -> None:
+    """Raise for a loss layer, which knows nothing of a model."""
+    if callable(loss) and not isinstance(loss, (Module, type)):
+        return
+    name = loss.__name__ if isinstance(loss, type) else type(loss).__name__
+    what = f"{name} stands where a function of the model and a batch is wanted"
+    cure = "capture_training(model, loss, optimizer, *batch) with a function loss"
+    if isinstance(loss, Module):
+        cure = "lambda model, x, y: loss.forward(model.forward(x), y) in its place"
+    raise ArgumentError("capture_training", what, cure=cure)
 
 
 class Template:
@@ -396,42 +430,72 @@ class CapturedStep:
         self.begun: list[str] = []  # what the optimizer remembers from this step on
         self.numbers: dict[str, Formula | None] = {LR: None}
         model = template.model
+        self.others = dict(modules_of(loss))  # whose weights stay as they are
         self.named = {
-            identity(array): (path, kind, array)
-            for path, kind, array in held_arrays(model)
-            if path not in state.values
+            **named_arrays([(n, m) for n, m in self.others.items() if m is not model]),
+            **{
+                identity(array): (path, kind, array)
+                for path, kind, array in held_arrays(model)
+                if path not in state.values
+            },
         }
+        used = [model, *self.others.values()]
+        self.generators = Generators(loss, used, arguments.examples)
 
     def captured(self, plan: BatchPlan) -> Program:
         """The step as a program."""
+        runs, program = plan.repeated(self._captured)
+        models = [self.template.model, *self.others.values()]
+        outside = Outside(self.loss, models, runs.identities(), takes_modules=True)
+        self.call.outside = outside or None
+        return program
+
+    def _captured(self, plan: BatchPlan) -> tuple[Runs, Program]:
+        """The step as a program, of runs with these batch sizes."""
         runs = Runs(plan, self, self.named)  # type: ignore[arg-type] # has both methods
         backend, states = self.template.backend, self.template.states
         for turn, size in enumerate(plan.sizes):
-            recording = Recording(self.named, keys=True)
-            batch = self.arguments.recorded(recording, plan, size)
-            given = {
-                name: recording.input(array, len(self.arguments.tensors) + i)
-                for i, (name, array) in enumerate(self.state.values.items())
-            }
             numbers = {
                 name: unknown(number + turn, Formula(name))
                 for name, number in self.state.numbers.items()
             }
             rate = unknown(0.01 * (turn + 2), Formula(LR))
-            run = functools.partial(self._step, given, numbers, rate, batch)
-            found = runs.one(recording, backend, size, run)
+            run = functools.partial(self._recorded, runs, plan, size, numbers, rate)
+            start = functools.partial(Recording, self.named, keys=True)
+            recording, found = observed(self.generators, start, run)
             if found is None:
                 continue
-            result, model, optim = found
+            given, (result, model, optim) = found
             updates, more, begun = self._changes(given, model, optim)
             states = optim._states  # pyright: ignore[reportPrivateUsage] - nothing else tells
             plain = {name: known(v) for name, v in {**numbers, LR: rate}.items()}
             runs.add(recording, (result, more, begun), updates, plain)
+        name = getattr(self.loss, "__qualname__", type(self.loss).__name__)
+        name = name.rpartition("<locals>.")[2]
+        program = runs.program(name, backend, self.numbers)
         self.template = Template(
             self.template.model, self.template.optimizer, backend, _emptied(states)
         )
-        name = getattr(self.loss, "__qualname__", type(self.loss).__name__)
-        return runs.program(name.rpartition("<locals>.")[2], backend, self.numbers)
+        return runs, program
+
+    def _recorded(
+        self,
+        runs: Runs,
+        plan: BatchPlan,
+        size: int,
+        numbers: Mapping[str, Any],
+        rate: Any,
+        recording: Recording,
+    ) -> Any:
+        """One run, with the values of the state that it was given."""
+        batch = self.arguments.recorded(recording, plan, size)
+        given = {
+            name: recording.input(array, len(self.arguments.tensors) + i)
+            for i, (name, array) in enumerate(self.state.values.items())
+        }
+        run = functools.partial(self._step, given, numbers, rate, batch)
+        found = runs.one(recording, self.template.backend, size, run)
+        return None if found is None else (given, found)
 
     def _step(
         self,
@@ -443,7 +507,10 @@ class CapturedStep:
         """What a loop does with a batch."""
         model = self.template.model_of(given.__getitem__, lambda value: value)
         optim = self.template.optimizer_of(given, numbers)
+        models = [leaf for _, leaf in leaves(batch) if isinstance(leaf, Module)]
+        before = [(one, statistics_of(one)) for one in models]
         result = self.loss(model, *batch)
+        refuse_moves(before)
         if hasattr(result, "grads") and hasattr(result, "item"):
             grads, result = result.grads, result.item
         else:

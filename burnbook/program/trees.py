@@ -36,6 +36,14 @@ ATTENTION = Kind(
 ARGUMENTS = Pytree({Module: OPAQUE, MhaOutput: ATTENTION}, dataclass=DATACLASS)
 
 
+#: The same, where models are leaves that may be replaced.
+WITH_MODELS = Pytree(
+    {Module: OPAQUE._replace(map=lambda value, go: go.change(value))}
+    | {MhaOutput: ATTENTION},
+    dataclass=DATACLASS,
+)
+
+
 def arguments(value: Any) -> Iterator[tuple[Path, Any]]:
     """The leaves of arguments, and models among them, each with the path to it."""
     for path, node in ARGUMENTS.nodes(value):

@@ -264,28 +264,41 @@ class Unifier:
         self.is_float = False  # what follows are sizes
         shape = self.alike([tuple(array.shape) for array in plain], where)
         dims = [i for i, size in enumerate(shape) if type(size) is Dim]
-        plain = [array for array in plain if array.size]
+        made = self._followed(plain, shape, dims) if dims else None
+        if made is None:
+            what = f"{where} takes a tensor that Python made for the batch"
+            raise self._refuse(what, MADE)
+        return made
+
+    def _followed(self, arrays: list[Any], shape: Any, dims: list[int]) -> Value | None:
+        """Steps that make a constant of the batch, if it is of a known form."""
+        first, count, where = arrays[0], len(arrays), "a range"
+        plain = [array for array in arrays if array.size]
         start = list(plain)
         for dim in dims:
             start = [np.take(array, [0], dim) for array in start]
-        if dims and all(_same_array(array, start[0]) for array in start):
+        if all(_same_array(array, start[0]) for array in start):
             whole = zip(plain, start, strict=True)
             if all(np.array_equal(a, np.broadcast_to(s, a.shape)) for a, s in whole):
                 return self._stretched(start[0], shape)
-        if len(shape) == 1 and dims and first.dtype.kind in "iu":
+        if len(shape) == 1 and first.dtype.kind in "iu":
             steps = {int(d) for array in plain for d in np.diff(array)}
             begins = [int(array[0]) for array in plain]
             is_one = len({*begins}) == 1
-            if len(steps) == 1 and (is_one or len(plain) == len(arrays)):
+            if len(steps) == 1 and (is_one or len(plain) == count):
                 begin = begins[0] if is_one else self.alike(begins, where)
                 return self._counted(begin, steps.pop(), shape, first.dtype)
+        wide = first.dtype.itemsize >= LEAST_BYTES
+        if len(shape) > 1 and first.dtype.kind in "iu" and wide:
+            found = steps_along(plain, dims)
+            if found is not None:
+                return self._stepped(*found, shape, first.dtype)
         counts = self.recordings[0].backend.int_dtype  # type: ignore[union-attr]
-        if len(shape) == 2 and dims and first.dtype.kind in "bf":
+        if len(shape) == 2 and first.dtype.kind in "bf":
             found = by_diagonal(plain)
             if found is not None and counts.itemsize >= LEAST_BYTES:
                 return self._compared(*found, shape, first.dtype, counts)
-        what = f"{where} takes a tensor that Python made for the batch"
-        raise self._refuse(what, MADE)
+        return None
 
     def _hold(self, value: Value, array: Any) -> Value:
         self.arrays[value] = array
@@ -313,6 +326,23 @@ class Unifier:
             made = self._step("arange", ops.add, (made, shift), {}, shape)
         self.counted[key] = made
         return made
+
+    def _stepped(
+        self, start: np.ndarray, steps: dict[int, int], shape: Any, dtype: Any
+    ) -> Value:
+        """Whole numbers that grow by a step along each dim that follows the batch."""
+        made = Value(self.name("constant"), "constant", dtype, start.shape)
+        self._hold(made, self._at_home(start))
+        for dim, by in steps.items():
+            if by:
+                count = self._counted(0, by, (shape[dim],), dtype)
+                line = tuple([n if d == dim else 1 for d, n in enumerate(shape)])
+                at = self._step("at", ops.reshape, (count,), {"shape": line}, line)
+                whole = (*made.shape[:dim], shape[dim], *made.shape[dim + 1 :])
+                made = self._step("places", ops.add, (made, at), {}, whole)
+        if made.shape == shape:
+            return made
+        return self._step("expand", ops.expand, (made,), {"shape": shape}, shape)
 
     def _compared(
         self, op: Any, offset: int, shape: Any, dtype: Any, counts: Any
@@ -357,6 +387,44 @@ class Unifier:
             cure = "random numbers, counters and caches outside the captured function"
             return GraphError("capture", what, facts, cure)
         return GraphError("capture", what, facts, cure)
+
+
+def steps_along(
+    arrays: Sequence[np.ndarray], dims: Sequence[int]
+) -> tuple[np.ndarray, dict[int, int]] | None:
+    """By how much whole numbers grow along some dims, and what they grow from.
+
+    Example:
+        >>> grids = [np.arange(n)[:, None] * 4 + np.arange(4) for n in (2, 3)]
+        >>> steps_along(grids, [0])
+        (array([[0, 1, 2, 3]]), {0: 4})
+    """
+    steps: dict[int, int] = {}
+    starts: list[np.ndarray] = []
+    for array in arrays:
+        start = array
+        for dim in dims:
+            if array.shape[dim] > 1:
+                first, second = np.take(array, [0, 1], dim).swapaxes(0, dim)
+                grows = int(second.flat[0]) - int(first.flat[0])
+                if steps.setdefault(dim, grows) != grows:
+                    return None
+            start = np.take(start, [0], dim)
+        starts.append(start)
+    if len(steps) < len(dims) or any(map(_differ, starts, starts[1:])):
+        return None
+    for array in arrays:
+        made = starts[0]
+        for dim, by in steps.items():
+            line = [-1 if d == dim else 1 for d in range(array.ndim)]
+            made = made + (np.arange(array.shape[dim]) * by).reshape(line)
+        if _differ(made, array):
+            return None
+    return starts[0], steps
+
+
+def _differ(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape != b.shape or not np.array_equal(a, b)
 
 
 def by_diagonal(arrays: Sequence[np.ndarray]) -> tuple[Any, int] | None:

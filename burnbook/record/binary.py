@@ -120,7 +120,7 @@ def _encode(record: BurnRecord, lower: Lowering) -> Iterator[Any]:
         item = item.into_record()
     if hasattr(given, "step_multi"):
         state_type(given)  # one for all parameters, or nobody could read the file
-    is_module = isinstance(item, ModuleRecord)
+    is_module = isinstance(item, ModuleRecord) and item.module is not None
     if not is_module and is_state(item):
         yield writer.head()
         yield from write_state(writer, item)

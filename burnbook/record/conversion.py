@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike
+from burnbook.core.files import (
+    PathLike,
+    at_home,
+)
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record.binary import BinFileRecorder, SealedRecord
 from burnbook.record.burnpack import NamedTensorRecorder
 from burnbook.record.burnpack_states import is_optimizer
-from burnbook.record.inspection import recorder_for
+from burnbook.record.inspection import recorder_for, recorder_to_write
 from burnbook.record.settings import (
     DoublePrecisionSettings,
     FullPrecisionSettings,
@@ -64,8 +67,8 @@ def convert(
         >>> folder.cleanup()
     """
     where = f"convert {source}"
-    reader = recorder_for(Path(source), where)
-    writer_type = type(recorder_for(Path(target), where))
+    reader = recorder_for(Path(at_home(source)), where)
+    writer_type = type(recorder_to_write(Path(at_home(target)), Path(source)))
     needing = [t for t in (type(reader), writer_type) if issubclass(t, BinFileRecorder)]
     if needing and module is None:
         raise RecordError(

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike
+from burnbook.core.files import (
+    PathLike,
+    at_home,
+)
 from burnbook.module.param import ParamRecord
 from burnbook.record.binary import BinFileRecorder, BinGzFileRecorder, SealedRecord
 from burnbook.record.burnpack import BurnpackRecorder, NamedMetadata
 from burnbook.record.flat import ATTACHED
+from burnbook.record.foreign import guess
 from burnbook.record.recorder import (
     FileRecorder,
     JsonGzFileRecorder,
@@ -92,6 +96,7 @@ def describe(path: PathLike) -> RecordSummary:
     only the names are read, also of a folder with shards or of their index, and so are
     those of PyTorch's files and of ONNX's.
     """
+    path = at_home(path)
     if is_safetensors(Path(path)):
         return _describe_safetensors(Path(path))
     other = _reader_of_others(Path(path))
@@ -198,7 +203,12 @@ def recorder_for(path: Path, where: str) -> FileRecorder:
     for ending, (kind, cure) in _FOREIGN.items():
         if path.name.endswith(ending):
             raise RecordError(where, kind, cure=cure)
-    known = ", ".join(f".{r.extension}" for r in _RECORDERS)
+    head = _head(path)
+    kind, cure = guess(head) if head else ("", "")
+    if kind:
+        raise RecordError(where, f"this is {kind}", cure=cure)
+    endings = [f".{r.extension}" for r in _RECORDERS]
+    known = ", ".join([*endings, *_FOREIGN])
     raise RecordError(
         where,
         "the name does not say which format this is",
@@ -207,6 +217,35 @@ def recorder_for(path: Path, where: str) -> FileRecorder:
     )
 
 
+def recorder_to_write(target: Path, source: Path) -> FileRecorder:
+    """The recorder for a file that is to be written from the record in `source`."""
+    where = f"write {target}"
+    written = _WRITTEN.get(target.suffix)
+    if written is not None:
+        kind, command, more = written
+        what = f"{kind} is no record; {command} writes it"
+        cure = f"burnbook {command} {source} {target} --module package.file:function"
+        raise RecordError(where, what, cure=cure + more)
+    for recorder in _RECORDERS:
+        if target.name.endswith(f".{recorder.extension}"):
+            return recorder()
+    endings = ", ".join(f".{recorder.extension}" for recorder in _RECORDERS)
+    raise RecordError(
+        where,
+        "the name does not say which format it is to have",
+        [("expected", f"a name that ends in {endings}")],
+        f"burnbook convert {source} {target.with_suffix('.safetensors')}",
+    )
+
+
+_EXAMPLE = " --input 1x28x28"
+_WRITTEN = {
+    **dict.fromkeys(
+        (".pt", ".pth", ".ckpt"), ("a file of PyTorch", "export-pytorch", "")
+    ),
+    ".onnx": ("an ONNX model", "export-onnx", _EXAMPLE),
+    ".js": ("JavaScript", "export-javascript", _EXAMPLE),
+}
 _TORCH = (
     "a file of PyTorch is no record",
     "burnbook import-pytorch FILE -o OUT.mpk --module package.file:function, "
@@ -219,6 +258,15 @@ _FOREIGN = {
         "burnbook import-onnx FILE -o FOLDER, or burnbook.importers.onnx.load",
     ),
 }
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a file; none where there is no such file."""
+    try:
+        with path.open("rb") as file:
+            return file.read(512) if path.is_file() else b""
+    except (OSError, ValueError):
+        return b""
 
 
 def _entries(item: object, name: str) -> list[Entry]:

@@ -16,6 +16,9 @@ from burnbook.record.layout import Lowering, Raw
 from burnbook.record.mpk import container_room
 from burnbook.record.tree import Marker, Path, Single, Trouble, named, short
 
+#: The powers of ten of numbers without an exponent: those of f32, and those of f64.
+WRITTEN_OUT = (-6, 12), (-5, 15)
+
 
 def encode(top: Any, lower: Lowering, indent: int = 0) -> Iterator[bytes]:
     """The text of a record, piece by piece; `indent` spaces a level, 0 for one line."""
@@ -71,11 +74,13 @@ def _scalar(node: object, path: Path) -> str:
 
 
 def _number(value: object) -> str:
-    """A number as Burn's JSON has it: the fewest digits of its type, 1e-6, 0.00001.
+    """A number as Rust's serde_json has it: the fewest digits that say which it is.
 
     Example:
-        >>> _number(np.float32(0.1)), _number(np.float64(1e-5))
-        ('0.1', '0.00001')
+        >>> _number(np.float32(0.1)), _number(np.float32(-3.747092e-6))
+        ('0.1', '-0.000003747092')
+        >>> _number(np.float64(1e-6)), _number(np.float64(1e16))
+        ('1e-6', '1e+16')
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -83,10 +88,11 @@ def _number(value: object) -> str:
         return repr(value)
     if not np.isfinite(value):
         return "null"
-    digits, _, power = np.format_float_scientific(value, trim="-").partition("e")
-    if -6 < int(power) < 16:
+    digits, _, text = np.format_float_scientific(value, trim="-").partition("e")
+    least, most = WRITTEN_OUT[value.dtype.itemsize > 4]
+    if least <= int(text) <= most or not value:
         return np.format_float_positional(value, trim="0")
-    return f"{digits}e{int(power)}"
+    return f"{digits}e{int(text):+d}"
 
 
 def decode(data: bytes) -> Any:

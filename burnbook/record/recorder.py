@@ -18,6 +18,7 @@ from typing import Any
 from burnbook.core.errors import RecordError
 from burnbook.core.files import (
     PathLike,
+    at_home,
     atomic_write,
     look_around,
     read_whole,
@@ -158,7 +159,7 @@ class FileRecorder(Recorder):
         Why: Burn removes what follows the last dot, so there `model_0.16` writes
         over `model_0.15`.
         """
-        named = Path(path)
+        named = Path(at_home(path))
         if named.name in ("", ".."):
             raise RecordError(repr(self), f"{os.fspath(path)!r} names no file")
         for known in (self.extension, *EXTENSIONS):
@@ -173,7 +174,7 @@ class FileRecorder(Recorder):
         Then "model_0.15" may also be model_0.mpk, as Burn and version 0.8 wrote it, or
         a file of exactly that name.
         """
-        first, named = self.path(path), Path(path)
+        first, named = self.path(path), Path(at_home(path))
         others = [named.with_suffix(f".{self.extension}"), named]
         places = list(dict.fromkeys([first, *others]))
         for place in places:
@@ -394,7 +395,7 @@ def _converted(record: BurnRecord, settings: Settings, device: Any, where: str) 
     try:
         item = map_tensors(record.item, to_device(settings, device))
         release = record.metadata.release
-        return LoadedRecord(item, release) if type(item) is dict and release else item
+        return LoadedRecord(item, release) if type(item) is dict else item
     except Trouble as trouble:
         raise trouble.explain(where, [], "another precision") from None
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 from burnbook.core.errors import RecordError
 from burnbook.core.files import (
     PathLike,
+    at_home,
     look_around,
     open_regular,
     printable,
@@ -67,7 +68,7 @@ class SafetensorsFile:
 
     def __init__(self, path: PathLike) -> None:
         """Read the names of all tensors, and check every claim of the files."""
-        paths, index = _shards(Path(path))
+        paths, index = _shards(Path(at_home(path)))
         self._hold([_Part(path) for path in paths], index, printable(path))
 
     @classmethod

@@ -117,7 +117,7 @@ def read_header(text: bytes, size: int) -> Header:
 
 def _slot(name: str, about: Any) -> Slot:
     keys = ("dtype", "shape", "data_offsets")
-    if not isinstance(about, dict) or about.keys() != set(keys):
+    if not isinstance(about, dict) or not set(keys) <= about.keys():
         raise Trouble(f"{short(name)} is not described", ", ".join(keys))
     return Slot(name, about["dtype"], about["shape"], about["data_offsets"])
 

@@ -39,13 +39,14 @@ TOPICS = {
     "training": "Training",
     "saving": "Saving and loading",
     "devices": "Devices",
+    "tools": "Tools: compiling, measuring, other programs",
     "Rust and Burn": "Rust, and Python",
 }
 HOWS = {
     "random": "other numbers, of the same shape",
     "differs": "",  # the remark says it
     "": "",
-    "runs": "",
+    "runs": "both run; not compared",
 }
 # Where code may be broken into lines: JupyterLab drops `overflow-wrap`.
 PLACES = re.compile(
@@ -140,6 +141,7 @@ def coming_from(
         PyTorch, with 'grad_fn': 1 row
           loss.grad_fn
             loss.graph()
+            # a picture of what was computed, with a row for each op; ...
     """
     where = "coming_from"
     known = {name.lower(): name for name in LIBRARIES}
@@ -183,7 +185,7 @@ def _text(row: Row, theirs: Theirs) -> str:
 
 def _ours(row: Row, theirs: Theirs) -> tuple[str, str]:
     """The code here, and what is to be said about it."""
-    code, remark = row.advice
+    code, remark = row.advice.code, row.advice.remark
     remarks = "; ".join(filter(None, (remark, HOWS[theirs.how])))
     return (code if code != "-" else "not needed"), remarks
 

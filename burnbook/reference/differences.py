@@ -171,6 +171,24 @@ def _pads_too_much(call: Call) -> bool:
     return call.tracked is not None and bool(np.any(pairs[0] >= pairs[1]))
 
 
+def _unlike_same(call: Call) -> bool:
+    """Whether Same is asked for where Burn's formula changes a size."""
+    given = settings(call)
+    if given.get("padding") != "Same":
+        return False
+    stride = given.get("stride", given.get("strides", 1))
+    sizes = (given["kernel_size"], stride, given.get("dilation", 1))
+    kernel, stride, dilation = np.broadcast_arrays(*sizes)
+    even = (kernel % 2 == 0) & (stride == 1)
+    return bool(np.any(even | ((kernel > 1) & (dilation > 1))))
+
+
+def _some_padding(call: Call) -> bool:
+    """Whether some targets are only padding."""
+    pad, arrays = call.args.get("pad_token"), list(call.arrays().values())
+    return pad is not None and any(bool(np.any(y == pad)) for y in arrays[1::2])
+
+
 def _nothing_left(call: Call) -> bool:
     """Whether the padding of a transposed convolution takes all along some dim."""
     given = settings(call)
@@ -225,7 +243,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         gives="[nan]",
         ops="max min max_dim min_dim max_dim_with_indices min_dim_with_indices argmax "
         "argmin MaxPool1d MaxPool2d max_pool1d max_pool2d max_pool1d_with_indices "
-        "max_pool2d_with_indices AccuracyMetric TopKAccuracyMetric",
+        "max_pool2d_with_indices AccuracyMetric TopKAccuracyMetric max_pair min_pair",
         when=NAN,
     ),
     _row(
@@ -853,6 +871,20 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "layers",
+        "padding Same keeps sizes",
+        "pads both ends alike and leaves dilation out, so an even kernel makes the "
+        "output larger, and a dilated one smaller",
+        "keeps the size; one zero more is at the end where a kernel is even. "
+        "SymmetricSame has Burn's formula",
+        "as in PyTorch and newer Burn: the name says so",
+        example="nn.Conv1dConfig(1, 1, 2).with_padding(nn.PaddingConfig1d.Same)"
+        ".init(Numpy()).forward(Tensor.ones([1, 1, 5])).dims()",
+        gives="(1, 1, 5)",
+        ops="Conv1d Conv2d Conv3d DeformConv2d MaxPool1d MaxPool2d AvgPool1d AvgPool2d",
+        when=_unlike_same,
+    ),
+    _row(
+        "layers",
         "transposed convolutions in groups",
         "with several channels in a group half of the outputs are doubled, others 0",
         "each group by itself",
@@ -980,6 +1012,19 @@ DIFFERENCES: tuple[Difference, ...] = (
         "says nothing",
         ops="AccuracyMetric TopKAccuracyMetric",
         when=_no_class,
+    ),
+    _row(
+        "layers",
+        "accuracy of batches with padding",
+        "a batch counts for the epoch by all its targets, padding too",
+        "it counts by the targets that are not padding",
+        "the share of an epoch is that of its targets, however they lie in batches",
+        example="train.AccuracyMetric().with_pad_token(2).update(train.AccuracyInput("
+        "Tensor.from_floats([[0.2, 0.9], [0.9, 0.2]]), Tensor.from_ints([1, 2])), None)"
+        ".serialize",
+        gives="100,1",
+        ops="AccuracyMetric TopKAccuracyMetric",
+        when=_some_padding,
     ),
     _row(
         "layers",

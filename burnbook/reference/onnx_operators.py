@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import ConfigError
+from burnbook.importers.onnx.apart import RULES
 from burnbook.importers.onnx.graph import CONTROL
 from burnbook.importers.onnx.naming import snake
 from burnbook.importers.onnx.operators import OPERATORS
@@ -25,6 +26,7 @@ from burnbook.importers.onnx.source import SIGNS
 from burnbook.importers.onnx.versions import VERSIONS
 from burnbook.reference.appendix import LEFT, page_table
 
+MICROSOFT = "com.microsoft"
 FILE = Path(__file__).with_name("onnx_operators.json")
 FAMILIES = {
     "elementwise": "Element by element",
@@ -51,6 +53,7 @@ FAMILIES = {
     "ml": "ai.onnx.ml: linear models, trees, what comes before and after",
     "svm": "ai.onnx.ml: support vector machines",
     "training": "Training",
+    "microsoft": "com.microsoft: what ONNX Runtime's optimizer and tools write",
 }
 LAYERS = {  # what an operator becomes where its weights are the file's own
     "BatchNormalization": "nn.BatchNorm",
@@ -95,7 +98,8 @@ def onnx_rows() -> tuple[OnnxRow, ...]:
     found: list[OnnxRow] = []
     for domain, versions in VERSIONS.items():
         for name, numbers in versions.items():
-            counts = _held()["operators"].get(name, [0, 0, 0])
+            own = domain == MICROSOFT  # ONNX's suite has none of them
+            counts = [0] * 3 if own else _held()["operators"].get(name, [0] * 3)
             family = _family(domain, name)
             becomes, remarks = _becomes(domain, name), _remarks(domain, name)
             first, second, third = counts
@@ -108,6 +112,8 @@ def onnx_rows() -> tuple[OnnxRow, ...]:
 
 
 def _family(domain: str, name: str) -> str:
+    if domain == MICROSOFT:
+        return "microsoft"
     operator = OPERATORS.get((domain, name))
     if operator is None:
         plain = not domain and name in CONTROL | {"Constant", "Identity"}
@@ -120,6 +126,8 @@ def _family(domain: str, name: str) -> str:
 
 
 def _becomes(domain: str, name: str) -> str:
+    if (domain, name) in RULES:
+        return "the operators that it was made of"
     operator = OPERATORS.get((domain, name))
     if operator is None:
         if name == "Constant":
@@ -138,6 +146,8 @@ def _becomes(domain: str, name: str) -> str:
 
 
 def _remarks(domain: str, name: str) -> str:
+    if domain == MICROSOFT:
+        return ""
     operator = OPERATORS.get((domain, name))
     said = {why for op, why in _held()["failed"].values() if op == name}
     told = sorted(said)

@@ -10,6 +10,7 @@ from burnbook.core.errors import ShapeError
 from burnbook.ops import activation, elementwise
 from burnbook.ops.softmax import log_softmax as log_softmax_op, softmax as softmax_op
 from burnbook.tensor import Tensor
+from burnbook.tensor.half import in_full_precision
 from burnbook.tensor.methods import apply
 
 SELU_ALPHA = 1.6732632423543772
@@ -50,10 +51,16 @@ def gelu(x: Tensor) -> Tensor:
     return apply(activation.gelu, x)
 
 
+@in_full_precision
 def gelu_approximate(x: Tensor) -> Tensor:
-    """Gelu by a tanh: out = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2."""
-    inner = (x + x.square() * x * 0.044715) * math.sqrt(2 / math.pi)
-    return x * (inner.tanh() + 1) * 0.5
+    """Gelu by a tanh: out = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.
+
+    Why: (1 + tanh u) / 2 is the sigmoid of 2u, which keeps all digits of what is small;
+    from ±30 on it is 1 or 0, and x³ would overflow.
+    """
+    near = x.clamp(-30.0, 30.0)
+    twice = 2 * math.sqrt(2 / math.pi)
+    return x * sigmoid((near.square() * (0.044715 * twice) + twice) * near)
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -66,13 +73,10 @@ def log_sigmoid(x: Tensor) -> Tensor:
     return apply(activation.log_sigmoid, x)
 
 
+@in_full_precision
 def hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
     """A piecewise linear sigmoid: out = clamp(α x + β, 0, 1)."""
-    if x.dtype != "f16":
-        return (x * alpha + beta).clamp(0.0, 1.0)
-    return x.from_full_precision(
-        (x.into_full_precision() * alpha + beta).clamp(0.0, 1.0)
-    )
+    return (x * alpha + beta).clamp(0.0, 1.0)
 
 
 def silu(x: Tensor) -> Tensor:
@@ -80,6 +84,7 @@ def silu(x: Tensor) -> Tensor:
     return apply(activation.silu, x)
 
 
+@in_full_precision
 def hard_swish(x: Tensor) -> Tensor:
     """A silu with a piecewise linear sigmoid: out = x · clamp(x/6 + 1/2, 0, 1)."""
     return x * hard_sigmoid(x, 1 / 6, 0.5)
@@ -90,6 +95,7 @@ def softplus(x: Tensor, beta: float) -> Tensor:
     return apply(activation.softplus, x, beta=beta)
 
 
+@in_full_precision
 def softplus_with_threshold(x: Tensor, beta: float, threshold: float) -> Tensor:
     """The softplus of x; where βx is above the threshold, x itself."""
     return softplus(x, beta).mask_where(x * beta > threshold, x)
@@ -122,6 +128,7 @@ def softmin(x: Tensor, dim: int) -> Tensor:
     return softmax(-x, dim)
 
 
+@in_full_precision
 def quiet_softmax(x: Tensor, dim: int) -> Tensor:
     """A softmax that may be near zero everywhere: outᵢ = eˣᵢ / (1 + Σⱼ eˣⱼ).
 
@@ -148,16 +155,19 @@ def elu(x: Tensor, alpha: float) -> Tensor:
     return apply(activation.elu, x, alpha=alpha)
 
 
+@in_full_precision
 def celu(x: Tensor, alpha: float) -> Tensor:
     """An elu without a kink, whatever α: out = α (e^(x/α) − 1) below zero, x above."""
     return apply(activation.elu, x / alpha, alpha=1.0) * alpha
 
 
+@in_full_precision
 def selu(x: Tensor) -> Tensor:
     """An elu that keeps mean 0 and variance 1 from layer to layer."""
     return elu(x, SELU_ALPHA) * SELU_SCALE
 
 
+@in_full_precision
 def glu(x: Tensor, dim: int) -> Tensor:
     """One half of x, gated by the sigmoid of the other: out = a σ(b).
 
@@ -170,11 +180,13 @@ def glu(x: Tensor, dim: int) -> Tensor:
     return a * sigmoid(b)
 
 
+@in_full_precision
 def softsign(x: Tensor) -> Tensor:
     """Squash to (−1, 1), slowly: out = x / (1 + |x|)."""
     return x / (x.abs() + 1)
 
 
+@in_full_precision
 def tanhshrink(x: Tensor) -> Tensor:
     """What tanh takes away: out = x − tanh(x)."""
     return x - x.tanh()
@@ -206,6 +218,7 @@ def soft_shrink(x: Tensor, lambda_: float) -> Tensor:
     return shrink(x, lambda_, lambda_)
 
 
+@in_full_precision
 def cross_entropy_with_logits(logits: Tensor, target_probs: Tensor) -> Tensor:
     """Cross entropy with probabilities: out = −mean Σ log softmax(logits) · target.
 

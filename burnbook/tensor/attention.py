@@ -3,9 +3,11 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from burnbook.core.arrays import Shape
-from burnbook.core.dtypes import Bool
-from burnbook.core.errors import KindError
+from burnbook.core.dtypes import Bool, Float
+from burnbook.core.errors import GraphError, KindError
 from burnbook.ops.attention import attention as attention_op, attention_fits
 from burnbook.tensor import Tensor, apply
 from burnbook.tensor.activation import softmax
@@ -52,9 +54,7 @@ def attention(
     if scale is None:
         scale = 1 / math.sqrt(max(query.dims()[-1], 1))
     if mask is not None and mask.kind is not Bool:
-        what = f"mask must be Bool, it is {mask.kind.__name__}"
-        cure = "mask.bool(), or attn_bias=… for what is added"
-        raise KindError("attention", what, cure=cure)
+        raise no_bool_mask("attention", "mask", mask, "attn_bias=mask")
     shapes = [x.dims() for x in (query, key, value)]
     is_plain = mask is None and attn_bias is None and options.softcap is None
     if is_plain and not options.is_causal and _is_short(*shapes):
@@ -72,6 +72,36 @@ def attention(
         causal=options.is_causal,
         softcap=options.softcap,
     )
+
+
+def no_bool_mask(
+    where: str, name: str, mask: Tensor, added: str | None = None
+) -> KindError:
+    """The error for a mask of numbers: which numbers hide is told, not only the type.
+
+    added: how a mask is given whose numbers are added to the scores.
+
+    Why: 1 stands for a word in many libraries, and True hides here: `.bool()` would
+    put all attention on the padding.
+    """
+    what = f"{name} must be Bool, it is {mask.kind.__name__}"
+    facts = ["True hides a place; a mask that is 1 for what is seen is the opposite"]
+    cure = (
+        f"{name}.equal_elem(0) where 0 is padding, or {name}.not_equal_elem(0) where "
+        "1 is padding"
+    )
+    if mask.kind is Float and _is_added(mask):
+        facts = ["True hides a place; this mask is one that is added to the scores"]
+        cure = f"{name}.lower_elem(0)" + (f", or {added}" if added else "")
+    return KindError(where, what, facts, cure)
+
+
+def _is_added(mask: Tensor) -> bool:
+    """Whether a mask has numbers below zero, as one that is added to the scores."""
+    try:
+        return bool((np.asarray(mask) < 0).any())
+    except GraphError:  # in a capture there are no values
+        return False
 
 
 def _is_short(query: Shape, key: Shape, value: Shape) -> bool:

@@ -307,7 +307,10 @@ class Basic(Methods):
         return apply(index_ops.select_assign, self, indices, values, dim=place)
 
     def mask_fill(self, mask: Self, value: float) -> Self:
-        """Fill with one value where a Bool tensor is true."""
+        """Fill with one value where a Bool tensor is true.
+
+        Why no −∞ before a softmax: a row of nothing else becomes NaN; −1e4 hides too.
+        """
         if self.kind is Int:
             value = self.whole("mask_fill", value)  # type: ignore[attr-defined] # above
         return apply(index_ops.mask_fill, self, mask, value=value)

@@ -282,9 +282,9 @@ def _report(output: np.ndarray, expected: np.ndarray) -> ClosenessReport:
     dtype = np.result_type(output, expected, np.float32)
     a, b = output.astype(dtype, copy=False), expected.astype(dtype, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(a - b)
+        apart = np.where(a == b, 0, np.abs(a - b))
         size = np.abs(b)
-        # NaN and ∞ are close to nothing, not even to themselves, as with `is_close`.
+        # ∞ is close to itself alone, NaN to nothing, as with `is_close`.
         known = np.isfinite(apart)
         counts = [np.count_nonzero(known & (apart <= e + e * size)) for e in EPSILONS]
     levels = tuple(

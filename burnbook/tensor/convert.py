@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from burnbook.core.casting import cast, upper_halves
 from burnbook.core.dtypes import dtype_name, numpy_dtype
 from burnbook.core.errors import DataError
 from burnbook.tensor.display import number_text
@@ -22,12 +23,8 @@ def widen(bits: np.ndarray) -> np.ndarray:
 
 def narrow(values: np.ndarray) -> np.ndarray:
     """The bf16 bits of f32 numbers, rounded to nearest even; a NaN stays a NaN."""
-    bits = np.asarray(values, np.float32, order="C").view(np.uint32)
-    odd = (bits >> np.uint32(16)) & np.uint32(1)
-    with np.errstate(over="ignore"):
-        rounded = (bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)
-    quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
-    return np.where(np.isnan(values), quiet, rounded).astype(np.uint16)
+    row = np.asarray(values, np.float32, order="C").reshape(-1)
+    return upper_halves(row).reshape(np.shape(values))
 
 
 def convert_array(array: np.ndarray, given: str, wanted: str) -> np.ndarray:
@@ -46,7 +43,7 @@ def convert_array(array: np.ndarray, given: str, wanted: str) -> np.ndarray:
     if target.kind in "iu" and array.dtype.kind != "b":
         return _checked(array, target, wanted)
     with np.errstate(over="ignore", under="ignore"):
-        return array.astype(target)
+        return cast(array, target)
 
 
 def _checked(array: np.ndarray, target: np.dtype, name: str) -> np.ndarray:

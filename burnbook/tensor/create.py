@@ -402,6 +402,10 @@ def some_dims(where: str, shape: Any) -> tuple[int, ...]:
     return dims
 
 
+def _is_integer(bound: float) -> bool:
+    return float(bound).is_integer()
+
+
 def _draw(
     backend: Backend, dims: tuple[int, ...], how: Distribution, kind: KindType
 ) -> Any:
@@ -414,6 +418,16 @@ def _draw(
         op, attrs = random_ops.normal, {"mean": how.mean, "std": how.std}
     elif isinstance(how, Uniform):
         cut = (lambda x: float(int(x))) if kind is Int else float
+        most = float(np.finfo(dtype).max)
+        if not -most <= how.low < how.high <= most:
+            what = f"{dtype} has no numbers from {how.low} to {how.high}"
+            cure = f"Distribution.Uniform({-most / 2:.3g}, {most / 2:.3g})"
+            raise ConfigError("random", what, cure=cure)
+        if kind is Int and not (_is_integer(how.low) and _is_integer(how.high)):
+            low, high = math.ceil(how.low), math.ceil(how.high)
+            what = f"whole numbers have no bounds {how.low} and {how.high}"
+            cure = f"Distribution.Uniform({low}, {max(high, low + 1)})"
+            raise KindError("random", what, cure=cure)
         op, attrs = random_ops.uniform, {"low": cut(how.low), "high": cut(how.high)}
     elif how is not Distribution.Default:
         cure = "Distribution.Uniform(0.0, 1.0), Normal, Bernoulli or Default"

@@ -406,7 +406,11 @@ def _draw(
         low, high = distribution.low, distribution.high
     if whole:
         return rng.integers(int(low), int(high), dims)
-    values = low + (high - low) * rng.random(dims, dtype=np.float32)
+    u = rng.random(dims, dtype=np.float32)
+    if high - low > float(np.finfo(np.float32).max):  # no number of the type
+        values = np.float32(low) * (1 - u) + np.float32(high) * u
+    else:
+        values = low + (high - low) * u
     return np.minimum(values, np.nextafter(np.float32(high), np.float32(low)))
 
 

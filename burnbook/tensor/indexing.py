@@ -6,7 +6,7 @@ import numpy as np
 
 from burnbook.core.arrays import has_no_elements
 from burnbook.core.dtypes import Float, Int
-from burnbook.core.errors import DimError, KindError, ShapeError
+from burnbook.core.errors import DataError, DimError, KindError, ShapeError
 from burnbook.ops import index as index_ops
 from burnbook.ops.reduce import count
 from burnbook.tensor.basic import known_update
@@ -16,7 +16,7 @@ from burnbook.tensor.distribution import Distribution
 from burnbook.tensor.gradients import Tracking
 from burnbook.tensor.layout import Layout
 from burnbook.tensor.methods import apply
-from burnbook.tensor.numeric import Numeric
+from burnbook.tensor.numeric import Numeric, is_written_down
 
 
 class Indexing(Creation, Layout, Numeric, Tracking):
@@ -66,11 +66,19 @@ class Indexing(Creation, Layout, Numeric, Tracking):
     def categorical(self, num_samples: int) -> Self:
         """Draw class numbers, each row of the last dim being weights of the classes.
 
+        A class may be drawn several times.
+
         Shapes: x [..., c] -> [..., num_samples]
+
+        Raises:
+            DataError: a weight is negative, infinite or NaN, or all of a row are 0; a
+                program that is captured does not look for them.
         """
         if self.kind is not Float:
             raise KindError("categorical", f"the weights are {self.kind.__name__}")
         weights = self.detach()
+        if not is_written_down(weights.value):
+            weights = _checked_weights(weights)
         edges = weights.cumsum(-1)
         total = edges.narrow(self.rank - 1, self.dims()[-1] - 1, 1)
         shape = (*self.dims()[:-1], num_samples)
@@ -99,3 +107,26 @@ class Indexing(Creation, Layout, Numeric, Tracking):
             rows = rows * shape[dim] + array_of(one.value).astype(np.int64)
         flat = type(self)(rows, Int, self.backend, 1)
         return flat, self.reshape_to((count(shape[:k]), *shape[k:]))
+
+
+def _checked_weights(weights: Any) -> Any:
+    """Weights of classes, scaled down where their sum would be infinite.
+
+    Raises: DataError for what is no weight, or a row without any.
+    """
+    array = weights.backend.to_numpy(weights.value)
+    rows = array.reshape(-1, array.shape[-1]) if array.size else array[:0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        totals = rows.sum(axis=-1, keepdims=True)
+        wrong = ~(np.isfinite(rows) & (rows >= 0))
+    if wrong.any():
+        what = f"{rows[wrong][0]:g} is no weight"
+        cure = "softmax(scores, -1).categorical(1), where they are scores"
+        raise DataError("categorical", what, cure=cure)
+    if (totals == 0).any():
+        row = int(np.argmax(totals == 0))
+        what = f"no class has a weight in row {row}"
+        raise DataError("categorical", what, cure="a weight above 0 in each row")
+    if np.isinf(totals).any():
+        return weights / weights.max_dim(weights.rank - 1)
+    return weights

@@ -169,6 +169,7 @@ class Layout(Basic):
         """
         widths = self._widths(padding)
         if not isinstance(value, str):
+            value = self.whole("pad", value)  # type: ignore[attr-defined] # Numeric
             return apply(shape_ops.pad, self, widths=widths, value=value)
         if value not in PAD_MODES:
             raise ShapeError(

@@ -21,10 +21,12 @@ from burnbook.ops.solve import (
     solve as solve_op,
 )
 from burnbook.tensor import Tensor
+from burnbook.tensor.half import in_full_precision
 from burnbook.tensor.methods import apply
 from burnbook.tensor.reductions import Dims, along
 
 
+@in_full_precision
 @explains_arguments("vector_norm")
 def vector_norm(x: Tensor, norm: float = 2.0, dim: Dims = None) -> Tensor:
     """The length of the vectors along a dim, in any norm: 0, 1, 2, p, ∞ or −∞.
@@ -46,13 +48,18 @@ def vector_norm(x: Tensor, norm: float = 2.0, dim: Dims = None) -> Tensor:
     return line.reduced(lp_norm(line.tensor, float(norm), line.dim))
 
 
+@in_full_precision
 def lp_norm(x: Tensor, p: float, dim: int) -> Tensor:
-    """The p-norm along a dim, which stays with size 1: out = (Σ |xᵢ|ᵖ)^(1/p)."""
+    """The p-norm along a dim, which stays with size 1: out = (Σ |xᵢ|ᵖ)^(1/p).
+
+    Why: the largest element is taken out of the root, as its power may overflow.
+    """
     named = {0.0: l0_norm, 1.0: l1_norm, 2.0: l2_norm}
     named |= {math.inf: max_abs_norm, -math.inf: min_abs_norm}
     if float(p) in named:
         return named[float(p)](x, dim)
-    return _root(x.abs().powf_scalar(p).sum_dim(dim), 1 / p)
+    most = _largest(x, dim)
+    return _root((x / most).abs().powf_scalar(p).sum_dim(dim), 1 / p) * most
 
 
 def l0_norm(x: Tensor, dim: int) -> Tensor:
@@ -81,11 +88,13 @@ def min_abs_norm(x: Tensor, dim: int) -> Tensor:
     return x.abs().min_dim(dim)
 
 
+@in_full_precision
 def vector_normalize(x: Tensor, norm: float, dim: int, eps: float) -> Tensor:
     """Give the vectors along a dim the length 1: out = x / max(‖x‖, ε)."""
     return x / vector_norm(x, norm, dim).clamp_min(eps)
 
 
+@in_full_precision
 def cosine_similarity(
     x1: Tensor, x2: Tensor, dim: int, eps: float | None = None
 ) -> Tensor:
@@ -208,6 +217,7 @@ def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     return sign, apply(log_det, x).reshape_to(shape)
 
 
+@in_full_precision
 def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Permutation, lower and upper triangle: x = P · L · U; the diagonal of L is 1.
 
@@ -239,12 +249,13 @@ def lu_decomposition(x: Tensor) -> tuple[Tensor, Tensor]:
     _matrix("lu_decomposition", x)
     if x.rank != 2 or x.dims()[0] != x.dims()[1]:
         raise ShapeError("lu_decomposition", f"{list(x.dims())} is not a square matrix")
-    if not np.asarray(apply(det_op, x)).any():
+    if not np.asarray(apply(det_sign, x)).any():
         raise ShapeError("lu_decomposition", "the matrix is singular")
     turn, lower, upper = lu(x)
     return lower.tril(-1) + upper, turn.argmax(0).squeeze(0)
 
 
+@in_full_precision
 def qr(x: Tensor, reduced: bool = True) -> tuple[Tensor, Tensor]:
     """Orthonormal columns and an upper triangle, by reflections: x = Q · R.
 
@@ -254,7 +265,8 @@ def qr(x: Tensor, reduced: bool = True) -> tuple[Tensor, Tensor]:
     _matrix("qr", x)
     *rest, m, n = x.dims()
     dim = x.rank - 2
-    r = x
+    most = _largest(x.flatten(0, -1), 0).reshape_to((1,) * x.rank)
+    r = x / most  # whose squares neither overflow nor vanish
     q = Tensor.eye(m, x.backend).expand((*rest, m, m))
     for k in range(min(m, n)):
         column = r.narrow(dim + 1, k, 1)
@@ -268,10 +280,20 @@ def qr(x: Tensor, reduced: bool = True) -> tuple[Tensor, Tensor]:
         v = v / square.mask_fill(square.equal(0), 1.0).sqrt()
         r = r - (v @ (v.transpose() @ r)) * 2
         q = q - ((q @ v) @ v.transpose()) * 2
-    r = r.triu()
+    r = r.triu() * most
     if reduced and m > n:
         return q.narrow(dim + 1, 0, n), r.narrow(dim, 0, n)
     return q, r
+
+
+def _largest(x: Tensor, dim: int) -> Tensor:
+    """The largest size of an element along a dim, neither 0 nor ∞; no gradient.
+
+    Why: what is made of x / largest has powers that neither overflow nor vanish.
+    """
+    limits = np.finfo(x.backend.float_dtype)
+    most = x.set_require_grad(False).abs().max_dim(dim)
+    return most.clamp(float(limits.tiny), float(limits.max))
 
 
 def _root(total: Tensor, power: float) -> Tensor:

@@ -155,6 +155,7 @@ class Masks(Creation, Layout, Numeric):
             raise DimError(where, f"axis {axis} is beyond rank {self.rank + 1}")
         if not is_written_down(self.value):
             self._refuse_indices(where, -size if wrap else 0, size)
+        on, off = self.whole(where, on), self.whole(where, off)
         index = self if self.kind is Int else self.int().float()
         if wrap:
             index = index.mask_where(index.lower_elem(0), index + size)

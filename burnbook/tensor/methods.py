@@ -8,6 +8,8 @@ and only when that fails does it look for an explanation.
 
 import inspect
 import math
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 
 from burnbook.backend.base import Attrs, Backend
 from burnbook.core import op as ops_table
+from burnbook.core.call_source import operands_at
 from burnbook.core.cures import REDUCED, cure_of, for_argument, for_ranks
 from burnbook.core.dtypes import Bool, Float, Int, KindType
 from burnbook.core.error_context import running_modules, way_to
@@ -23,9 +26,11 @@ from burnbook.core.errors import (
     BackendError,
     BurnbookError,
     DivisionError,
+    FractionDropped,
     GraphError,
     KindError,
     ShapeError,
+    explain,
 )
 from burnbook.core.formulas import Unknown
 from burnbook.core.op import Op
@@ -188,6 +193,11 @@ def complaint(op: Op, tensors: Tensors, attrs: Attrs) -> Exception:
         ]
         if any(map(_has_fractions, cut)):
             cure = "whole numbers, such as Tensor.from_ints(…, device)"
+        if op.name.startswith("mask_") and cure == "mask.bool()":
+            cure = (
+                "mask.not_equal_elem(0) to take the places that are not 0, or "
+                "mask.equal_elem(0) for those that are"
+            )
         return KindError(op.name, what, facts(op, tensors), cure)
     if op.same_rank and len({t.rank for t in given}) > 1:
         ranks = " and ".join(str(t.rank) for t in given)
@@ -451,8 +461,13 @@ def _wrong_call(
     return ArgumentError(op.name, what, facts(op, (self,)), cure)
 
 
-def _method_of_two(op: Op) -> Callable[..., Any]:
+def _method_of_two(
+    op: Op, of_ints: Callable[[Any, object], object] | None = None
+) -> Callable[..., Any]:
+    """The method of an op with two inputs; of_ints: what it does for Int, if other."""
     kinds = op.kinds
+    if of_ints is not None:
+        kinds = {row: out for row, out in kinds.items() if row[0] is not Int}
     by_kind = {row[0]: out for row, out in kinds.items() if row[0] is row[1]}
 
     def method(self: Any, other: Any) -> Any:
@@ -465,10 +480,14 @@ def _method_of_two(op: Op) -> Callable[..., Any]:
             else:
                 kind = kinds.get((kind, other.kind))
             if kind is None or other.backend is not backend or other.rank != self.rank:
+                if of_ints is not None and self.kind is Int:
+                    return of_ints(self, other)
                 raise complaint(op, (self, other), NO_ATTRS)
             value = other.value
         else:
             kind = by_kind.get(self.kind)
+            if kind is None and of_ints is not None:
+                return of_ints(self, other)
             value = lift(op, self, other)
         try:
             out = backend.run(op, (self.value, value), NO_ATTRS)
@@ -585,7 +604,54 @@ def _of_another_class(op: Op, tensor: Methods, other: Methods) -> Any:
     return other.value
 
 
-def _reflected(op: Op) -> Callable[[Any, Any], Any]:
+def _divide_ints(self: Any, other: object) -> Any:
+    """`/` of an Int tensor: as `div`, and it says so where a rest is cut off.
+
+    Why: in Python `/` gives the fraction; an accuracy of 3 / 4 is then 0 in silence.
+    """
+    out = self.div(other)
+    _check_rest(self, other, 4)
+    return out
+
+
+def _leaves_rest(x: object, y: object) -> bool:
+    """Whether a division of whole numbers cuts something off, where that is known."""
+    try:
+        values = np.asarray(x), np.asarray(y)
+    except GraphError:  # in a capture there are no values
+        return False
+    return bool(np.fmod(*values).any())
+
+
+def _check_rest(x: object, y: object, depth: int = 3) -> None:
+    """depth: how many calls above this one's own helper the reader's line is."""
+    if _leaves_rest(x, y):
+        _warn_of_rest(x, y, depth)
+
+
+def _warn_of_rest(x: object, y: object, depth: int) -> None:
+    """Warn at the line of the reader, in the names that stand there."""
+    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage] - documented
+    above, below = operands_at(frame) or (
+        "x" if isinstance(x, Methods) else str(x),
+        "y" if isinstance(y, Methods) else str(y),
+    )
+    floats = [
+        f"{text}.float()" if isinstance(value, Methods) else text
+        for text, value in ((above, x), (below, y))
+    ]
+    cure = f"{' / '.join(floats)}, or {above} // {below}, which rounds down"
+    if isinstance(x, Methods) and len(above) <= 12:
+        cure += f"; {above}.div({below}) cuts in silence"
+    pairs = {n: t for n, t in (("x", x), ("y", y)) if isinstance(t, Methods)}
+    what = "Int / Int is Int: a rest is cut off"
+    text = explain("div", what, facts_of(**pairs), cure)
+    warnings.warn(text, FractionDropped, stacklevel=depth + 1)
+
+
+def _reflected(
+    op: Op, of_ints: Callable[[Any, object], object] | None = None
+) -> Callable[[Any, Any], Any]:
     by_kind = {row[0]: out for row, out in op.kinds.items() if row[0] is row[1]}
 
     def method(self: Any, other: object) -> Any:
@@ -595,6 +661,8 @@ def _reflected(op: Op) -> Callable[[Any, Any], Any]:
             out = backend.run(op, (value, self.value), NO_ATTRS)
         except Exception as error:
             raise explained(op, (other, self), NO_ATTRS, error) from None
+        if of_ints is not None and self.kind is Int:
+            of_ints(other, self)
         return self.__class__(out, by_kind.get(self.kind), backend, self.rank)
 
     method.__doc__ = op.__doc__
@@ -672,9 +740,13 @@ def attach(op: Op) -> None:
         return
     names = OPERATORS[op.symbol]
     shown = _only_tensors(method) if op.symbol in ("==", "!=") else method
+    divides = op.symbol == "/"
+    if divides:
+        shown = _method_of_two(op, _divide_ints)
+        shown.__name__, shown.__doc__ = names[0], op.__doc__
     setattr(Methods, names[0], shown)
     if len(names) == 2:
-        setattr(Methods, names[1], _reflected(op))
+        setattr(Methods, names[1], _reflected(op, _check_rest if divides else None))
 
 
 for _op in list(ops_table.OPS.values()):

@@ -545,8 +545,9 @@ def _window(
 def _wide(x: Tensor, attrs: dict[str, Any], ceil_mode: bool) -> bool:
     """Whether a padding is more than half of its window, which the ops do not take.
 
-    `Same` asks for that with strides above 1. Why not always pad beforehand: it costs
-    a copy of x. With ceil_mode, which Burn 0.15 does not have, the ops refuse.
+    `Same` asks for that with strides above 1 and with dilation. Why not always pad
+    beforehand: it costs a copy of x. With ceil_mode, which Burn 0.15 does not have, the
+    ops refuse.
     """
     sizes = zip(attrs["kernel_size"], attrs["padding"], strict=False)
     fits = not ceil_mode and x.rank == len(attrs["padding"]) + 2
@@ -577,7 +578,7 @@ def _max_pool_with_indices(x: Tensor, attrs: dict[str, Any]) -> tuple[Tensor, Te
     rows = zip(x.dims()[2:], around.dims()[2:], attrs["padding"], strict=True)
     for size, grown, pad in rows:  # the same place, counted without the padding
         step //= grown
-        along = (at / step % grown - pad).clamp(0, size - 1)
+        along = (at // step % grown - pad).clamp(0, size - 1)
         place = along if place is None else place * size + along
     assert place is not None
     return apply(max_pool, around, **inside), place

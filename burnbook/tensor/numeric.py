@@ -44,8 +44,8 @@ class Numeric(Methods):
         return self * value
 
     def div_scalar(self, value: float) -> Self:
-        """out = x / value."""
-        return self / value
+        """out = x / value; of Int tensors the rest is cut off."""
+        return self.div(value)
 
     def remainder_scalar(self, value: float) -> Self:
         """out = x % value, with the sign of value."""
@@ -231,7 +231,7 @@ class Numeric(Methods):
         return self.is_nan().any()
 
     def is_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> Self:
-        """True where |x − y| ≤ atol + rtol · |y|; NaN and ∞ are close to nothing.
+        """True where |x − y| ≤ atol + rtol · |y|; ∞ is close to itself, NaN to nothing.
 
         Of whole numbers both tolerances are whole, as in Burn: fractions are cut off.
         """
@@ -239,7 +239,7 @@ class Numeric(Methods):
         if self.kind is Int:
             return apart.lower_equal(other.abs() * math.trunc(rtol) + math.trunc(atol))
         close = apart.lower_equal(other.abs() * rtol + atol)
-        return close.bool_and(apart.lower(math.inf))
+        return close.bool_and(apart.lower(math.inf)).bool_or(self.equal(other))
 
     def all_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
         """Whether every element is close."""

@@ -76,6 +76,18 @@ class Precision(Numeric):
         return type(self)(value, self.kind, target, self.rank)
 
 
+def with_floats(backend: Backend, dtype: str) -> Backend:
+    """The same backend with another element type of its floats.
+
+    Raises:
+        KindError: that is no type of floats.
+    """
+    if kind_of(numpy_dtype(dtype)) is not Float:
+        what = f"{dtype!r} is no type of floats"
+        raise KindError("cast", what, cure='"f32", "f64", "f16" or "bf16"')
+    return sibling(backend, float=dtype)
+
+
 def sibling(backend: Backend, **types: str) -> Backend:
     """The same backend (and its decorators) with other element types."""
     if backend.inner is not backend:

@@ -28,12 +28,12 @@ class Protocol(Creation, Numeric):
         """The quotient rounded down, as Python does; `/` of Int cuts toward zero."""
         if self.kind is Float:
             return (self / other).floor()
-        return (self - self % other) / other
+        return (self - self % other).div(other)
 
     def __rfloordiv__(self, other: Any) -> Self:
         if self.kind is Float:
             return (other / self).floor()
-        return (other - other % self) / self
+        return (other - other % self).div(self)
 
     def __divmod__(self, other: Any) -> tuple[Self, Self]:
         return self // other, self % other

@@ -9,6 +9,7 @@ from burnbook.core.dtypes import Float
 from burnbook.core.errors import ArgumentError, DimError, KindError, ShapeError
 from burnbook.ops.reduce import length_dim
 from burnbook.tensor.facts import kind_and_shape
+from burnbook.tensor.half import in_full_precision
 from burnbook.tensor.layout import Layout
 from burnbook.tensor.methods import apply
 
@@ -79,6 +80,7 @@ class Reductions(Layout):
         """Sum along several dims, which go."""
         return self.sum_dims(dims).squeeze_dims(self._dims(dims))
 
+    @in_full_precision
     @explains_arguments("var")
     def var(self, dim: Dims = None) -> Self:
         """The variance along a dim, divided by n − 1; NaN for one element.
@@ -92,6 +94,7 @@ class Reductions(Layout):
         # · n / (n − 1), by numbers that a captured program has for any batch size
         return line.reduced(biased + biased / (line.size - 1))
 
+    @in_full_precision
     @explains_arguments("var_bias")
     def var_bias(self, dim: Dims = None) -> Self:
         """The variance along a dim, divided by n: out = Σ (x − μ)² / n.
@@ -103,16 +106,19 @@ class Reductions(Layout):
         line = self._line("var_bias", dim)
         return line.reduced(_var_bias(line))
 
+    @in_full_precision
     @explains_arguments("var_mean")
     def var_mean(self, dim: Dims = None) -> tuple[Self, Self]:
         """The variance (divided by n − 1) and the mean along a dim."""
         return self.var(dim), self._mean("var_mean", dim)
 
+    @in_full_precision
     @explains_arguments("var_mean_bias")
     def var_mean_bias(self, dim: Dims = None) -> tuple[Self, Self]:
         """The variance (divided by n) and the mean along a dim."""
         return self.var_bias(dim), self._mean("var_mean_bias", dim)
 
+    @in_full_precision
     @explains_arguments("std")
     def std(self, dim: Dims = None) -> Self:
         """The standard deviation along a dim, the root of `var`; NaN for one element.
@@ -130,6 +136,7 @@ class Reductions(Layout):
         n = line.size
         return line.reduced(_length(line) * (1 / sqrt(n - 1) if n > 1 else nan))
 
+    @in_full_precision
     @explains_arguments("std_bias")
     def std_bias(self, dim: Dims = None) -> Self:
         """The standard deviation along a dim, the root of `var_bias`, as NumPy's.
@@ -142,6 +149,7 @@ class Reductions(Layout):
         line = self._line("std_bias", dim)
         return line.reduced(_length(line) * (1 / sqrt(line.size) if line.size else nan))
 
+    @in_full_precision
     @explains_arguments("logsumexp")
     def logsumexp(self, dim: Dims = None) -> Self:
         """The log of a sum of exponentials along a dim: out = log Σ exp(xᵢ).
@@ -175,6 +183,7 @@ class Reductions(Layout):
         """The largest absolute value along several dims."""
         return self.abs().max_dims(dims)
 
+    @in_full_precision
     def dot(self, other: Self) -> Self:
         """The inner product of two vectors: out = Σ xᵢ yᵢ.
 
@@ -188,6 +197,7 @@ class Reductions(Layout):
             )
         return (self * other).sum()
 
+    @in_full_precision
     def cross(self, other: Self, dim: int = -1) -> Self:
         """The cross product of vectors of size 3 that lie along a dim.
 
@@ -201,6 +211,7 @@ class Reductions(Layout):
         tensor: Any = type(self)
         return tensor.cat(parts, place)
 
+    @in_full_precision
     def cov(self, dim: int, correction: int) -> Self:
         """The covariance of samples along a dim: out = (x − μ)ᵀ (x − μ) / (n − c).
 

@@ -104,6 +104,7 @@ from burnbook.train.metric import (
 from burnbook.train.output import (
     Adaptor,
     ClassificationOutput,
+    InferenceStep,
     MultiLabelClassificationOutput,
     RegressionOutput,
     SequenceOutput,
@@ -159,6 +160,7 @@ __all__ = [
     "FileMetricLogger",
     "FunctionCallback",
     "InMemoryMetricLogger",
+    "InferenceStep",
     "Interrupter",
     "KeepLastNCheckpoints",
     "Learner",

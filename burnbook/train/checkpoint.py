@@ -2,6 +2,9 @@
 
     <dir>/checkpoint/model-3.mpk  optim-3.mpk  scheduler-3.mpk
 
+Those of an earlier run in the same folder are moved to `checkpoint/earlier-1`, see
+`earlier.py`; the three newest folders of this kind stay.
+
 Callbacks that have something to remember add `callbacks-3.mpk`, always in named
 MessagePack and in full precision; Burn does not read it, and needs no such file.
 
@@ -20,7 +23,12 @@ from typing import Any
 
 from burnbook.backend import Backend
 from burnbook.core.errors import TrainingError
-from burnbook.core.files import remove_leftovers, sync_folder
+from burnbook.core.files import (
+    fixed,
+    remove_leftovers,
+    shown_path,
+    sync_folder,
+)
 from burnbook.lr_scheduler import LrScheduler
 from burnbook.lr_scheduler.base import NUMBER
 from burnbook.record import (
@@ -34,6 +42,7 @@ from burnbook.record import (
 )
 from burnbook.record.layout import Lowering
 from burnbook.record.tree import Trouble
+from burnbook.train.earlier import next_folder, remove_oldest
 from burnbook.train.logger import FileApplicationLogger
 
 PARTS = ("model", "optim", "scheduler")  # in the order of saving
@@ -60,7 +69,7 @@ class FileCheckpointer:
         self, recorder: FileRecorder, directory: str | Path, log: FileApplicationLogger
     ) -> None:
         self.recorder = recorder
-        self.directory = Path(directory)
+        self.directory = fixed(directory)
         self.log = log
         self.began_after = 0  # the epoch after which this run resumes
         self.history_is_ours = False
@@ -79,7 +88,7 @@ class FileCheckpointer:
             if part == CALLBACKS and held is None:
                 continue
             path = self._stem(part, epoch)
-            self.log.info(SOURCE, f"Saving checkpoint {epoch} to {path}")
+            self.log.info(SOURCE, f"Saving checkpoint {epoch} to {shown_path(path)}")
             if part == CALLBACKS:
                 OF_CALLBACKS.write(BurnRecord(OF_CALLBACKS.metadata, held), path)
             else:
@@ -106,7 +115,7 @@ class FileCheckpointer:
             self.check_kind(f"checkpoint({epoch})")
             raise TrainingError(
                 f"checkpoint({epoch})",
-                f"epoch {epoch} has no complete checkpoint in {self.directory}",
+                f"epoch {epoch} has no complete checkpoint in {self}",
                 [
                     ("missing", ", ".join(self.path(p, epoch).name for p in missing)),
                     ("whole", self._list(self.epochs())),
@@ -116,13 +125,20 @@ class FileCheckpointer:
         records: dict[str, Any] = {}
         for part in PARTS:
             path = self._stem(part, epoch)
-            self.log.info(SOURCE, f"Restoring checkpoint {epoch} from {path}")
+            self.log.info(SOURCE, self._restoring(epoch, path))
             records[part] = self.recorder.load(path, device)
         path = self._of_callbacks(epoch)
         if path.is_file():
-            self.log.info(SOURCE, f"Restoring checkpoint {epoch} from {path}")
+            self.log.info(SOURCE, self._restoring(epoch, path))
             records[CALLBACKS] = OF_CALLBACKS.read(path).item
         return records
+
+    def __str__(self) -> str:
+        return shown_path(self.directory)
+
+    @staticmethod
+    def _restoring(epoch: int, path: Path) -> str:
+        return f"Restoring checkpoint {epoch} from {shown_path(path)}"
 
     @contextlib.contextmanager
     def _explained(self, what: str) -> Generator[None]:
@@ -131,7 +147,7 @@ class FileCheckpointer:
             yield
         except OSError as cause:
             raise TrainingError(
-                f"{what} {self.directory}",
+                f"{what} {shown_path(self.directory)}",
                 cause.strerror or str(cause),
                 cure="a folder of your own, with some space left",
             ) from None
@@ -151,7 +167,7 @@ class FileCheckpointer:
         paths = [self.path(part, epoch) for part in reversed(PARTS)]
         for path in (*paths, self._of_callbacks(epoch)):
             if path.exists():
-                self.log.info(SOURCE, f"Removing checkpoint {path}")
+                self.log.info(SOURCE, f"Removing checkpoint {shown_path(path)}")
                 with self._explained(f"remove {path.name} from"):
                     path.unlink(missing_ok=True)
 
@@ -181,7 +197,10 @@ class FileCheckpointer:
                 raise TrainingError(
                     where,
                     f"the checkpoints here are .{kind}, not .{self.recorder.extension}",
-                    [("whole", self._list(whole)), ("folder", str(self.directory))],
+                    [
+                        ("whole", self._list(whole)),
+                        ("folder", str(self)),
+                    ],
                     "the recorder that wrote them, such as with_file_checkpointer("
                     f"{RECORDERS[kind]}()); or leave out checkpoint() to start over",
                 )
@@ -221,16 +240,17 @@ class FileCheckpointer:
         older = [path for number, path in self._files(every) if number >= epoch]
         if not older:
             return
-        number = 1
-        while (self.directory / f"earlier-{number}").exists():
-            number += 1
-        aside = self.directory / f"earlier-{number}"
+        aside = next_folder(self.directory)
         aside.mkdir()
-        self.log.info(SOURCE, f"Moving checkpoints of an earlier run to {aside}")
+        to = shown_path(aside)
+        self.log.info(SOURCE, f"Moving checkpoints of an earlier run to {to}")
         for path in sorted(
             older, key=lambda path: every.index(path.name.split("-")[0]), reverse=True
         ):
             path.rename(aside / path.name)
+        for path in remove_oldest(self.directory):
+            gone = shown_path(path)
+            self.log.info(SOURCE, f"Removing checkpoints of an older run, {gone}")
         sync_folder(self.directory)
 
     def _list(self, epochs: list[int]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from burnbook.backend import Backend
 from burnbook.core.errors import BurnbookError, RecordError, TrainingError
+from burnbook.core.files import shown_path
 from burnbook.lr_scheduler import LrScheduler
 from burnbook.module import Module
 from burnbook.optim import Optimizer
@@ -166,7 +167,7 @@ class CheckpointManager:
         self.store.sync()  # a run that resumes there asks for the logs
         self.files.save(epoch, parts)
         self.last = self._kept(epoch)
-        self.tell(epoch, str(self.files.directory), "")
+        self.tell(epoch, shown_path(self.files.directory), "")
 
     def _save_as_asked(self, epoch: int, parts: dict[str, Any]) -> None:
         """Save beyond the strategy; a failure is reported and ends no training."""
@@ -176,7 +177,7 @@ class CheckpointManager:
         except (OSError, BurnbookError) as trouble:
             why = str(trouble).partition("\n")[0]
             self.plan.log.warn(SOURCE, f"Checkpoint {epoch} was not saved: {why}")
-            self.tell(epoch, str(self.files.directory), why)
+            self.tell(epoch, shown_path(self.files.directory), why)
 
     def reason_to_stop(self, epoch: int) -> str | None:
         """Why the early stopping strategy ends the training here, if it does."""
@@ -187,4 +188,4 @@ class CheckpointManager:
 
     def _kept(self, epoch: int) -> str:
         assert self.files is not None
-        return f"epoch {epoch} is kept in {self.files.directory}"
+        return f"epoch {epoch} is kept in {shown_path(self.files.directory)}"

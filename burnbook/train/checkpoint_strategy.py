@@ -16,6 +16,7 @@ from burnbook.train.events import (
     EventStore,
     Split,
     check_choices,
+    check_direction,
 )
 from burnbook.train.metric import LossMetric, Metric, metric_name
 
@@ -96,6 +97,7 @@ class MetricCheckpointingStrategy(CheckpointingStrategy):
         split: Split,
     ) -> None:
         check_choices("MetricCheckpointingStrategy", aggregate, direction, split)
+        check_direction("MetricCheckpointingStrategy", metric, direction)
         self.metric = metric_name(metric)
         self.aggregate, self.direction, self.split = aggregate, direction, split
         self.best: int | None = None

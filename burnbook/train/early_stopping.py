@@ -13,6 +13,7 @@ from burnbook.train.events import (
     Split,
     better,
     check_choices,
+    check_direction,
 )
 from burnbook.train.metric import Metric, metric_name
 
@@ -102,6 +103,7 @@ class MetricEarlyStoppingStrategy(EarlyStoppingStrategy):
             what = f"{condition!r} is not a condition to stop"
             cure = "StoppingCondition.NoImprovementSince(n_epochs=2)"
             raise ConfigError(where, what, cure=cure)
+        check_direction(where, metric, direction)
         self.metric = metric_name(metric)
         self.aggregate, self.direction, self.split = aggregate, direction, split
         self.condition = condition

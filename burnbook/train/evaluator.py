@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.files import fixed, shown_path
 from burnbook.data import DataLoader
 from burnbook.module import Module
+from burnbook.train.captured_steps import CapturedValidation
 from burnbook.train.events import EventStore, Split
 from burnbook.train.folder import check_folder
 from burnbook.train.interrupter import Interrupter
@@ -39,7 +41,7 @@ from burnbook.train.options import several
 from burnbook.train.plan import Measured
 from burnbook.train.renderer import MetricsRenderer, TrainingProgress, choose
 from burnbook.train.renderer.plain import metrics_line
-from burnbook.train.validation import add_metric, needs
+from burnbook.train.validation import add_metric, check_captured, needs
 
 SOURCE = "burn_train::evaluator"
 
@@ -71,11 +73,12 @@ class EvaluatorBuilder:
     """
 
     def __init__(self, directory: str | Path) -> None:
-        self.directory = Path(directory)
+        self.directory = fixed(directory)
         self.measured: list[Measured] = []
         self.loggers: list[MetricLogger] = []
         self.shown: MetricsRenderer | None = None
         self.with_summary = False
+        self.mode: bool | str = False
         self.control = Interrupter()
         self.log: FileApplicationLogger | None = FileApplicationLogger(
             self.directory / "evaluation.log"
@@ -122,6 +125,16 @@ class EvaluatorBuilder:
         self.log = logger
         return self
 
+    def captured(self, mode: bool | str = True) -> Self:
+        """Run as a plan from the second batch on; "auto": from the 21st.
+
+        What cannot be captured runs step by step, as the log says. False: never, as
+        without this call.
+        """
+        check_captured(type(self).__name__, mode)
+        self.mode = mode
+        return self
+
     def interrupter(self) -> Interrupter:
         """The handle that stops the test from outside."""
         return self.control
@@ -144,7 +157,7 @@ class EvaluatorBuilder:
         return Evaluator(model, self)
 
     def __repr__(self) -> str:
-        return f"EvaluatorBuilder({str(self.directory)!r})"
+        return f"EvaluatorBuilder({shown_path(self.directory)!r})"
 
 
 class Evaluator:
@@ -209,6 +222,8 @@ class Evaluator:
         renderer: MetricsRenderer,
     ) -> dict[str, float]:
         control, devices = self.plan.control, self.model.devices()
+        log = self.plan.log or SilentApplicationLogger()
+        step = CapturedValidation(self.plan.mode, lambda text: log.warn(SOURCE, text))
         loader = on_device(loader, devices[0]) if devices else loader
         store.start_epoch(1, Split.Test)
         for metric, _ in self.metrics:
@@ -216,7 +231,7 @@ class Evaluator:
         batches = batches_of(loader, 1, "test", control)
         with closing(batches):
             for iteration, batch, progress in batches:
-                item = self.model.valid_step(batch)
+                item = step(self.model, batch, iteration)
                 metadata = MetricMetadata(progress, 1, 1, iteration, None)
                 for metric, plotted in self.metrics:
                     given = metric.update(adapted(item, metric), metadata)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, explain, warn_caller
+from burnbook.train import metric as metrics
 from burnbook.train.logger import MetricLogger
 from burnbook.train.metric import Metric, MetricEntry, NumericEntry, metric_name
 
@@ -49,6 +50,53 @@ def check_choices(where: str, aggregate: Any, direction: Any, split: Any) -> Non
             meant = [name for name in names if str(given).title() in name.split(".")]
             what = f"{given!r} is not {' or '.join(names)}"
             raise ConfigError(where, what, cure=" or ".join(meant or names))
+
+
+def check_direction(
+    where: str, metric: str | Metric | type[Metric], direction: Direction
+) -> None:
+    """Warn where a metric is to be best at the end where it is worst."""
+    best = best_direction(metric)
+    if best is not None and best is not direction:
+        words = {Direction.Lowest: "lower", Direction.Highest: "higher"}
+        what = f"{metric_name(metric)} is better when {words[best]}"
+        what += f", but Direction.{direction.name} keeps its worst epoch"
+        warn_caller(explain(where, what, cure=f"Direction.{best.name}"))
+
+
+def best_direction(metric: str | Metric | type[Metric]) -> Direction | None:
+    """Where a metric is best, as its class says; None where no class says it.
+
+    Example:
+        >>> best_direction("Loss"), best_direction("Accuracy"), best_direction("Mine")
+        (<Direction.Lowest: 'lowest'>, <Direction.Highest: 'highest'>, None)
+    """
+    if isinstance(metric, str):
+        found = _library_metric(metric)
+        if found is None:
+            return None
+    else:
+        found = metric if isinstance(metric, type) else type(metric)
+    if found in (metrics.LearningRateMetric, metrics.IterationSpeedMetric):
+        return None  # measured, but nothing is learned from it
+    for each in found.__mro__:
+        own = "higher_is_better" in vars(each)
+        if own or each.__module__.startswith("burnbook."):
+            if each in (Metric, metrics.NumericMetric):
+                return None  # a class of somebody else that says nothing
+            higher = getattr(found, "higher_is_better", True)
+            return Direction.Highest if higher else Direction.Lowest
+    return None
+
+
+def _library_metric(name: str) -> type[Metric] | None:
+    """The class of the library whose metrics bear a name: "AUROC [Macro]"."""
+    for each in vars(metrics).values():
+        if isinstance(each, type) and issubclass(each, Metric):
+            known = getattr(each, "name", None)
+            if isinstance(known, str) and name in (known, known.partition(" @ ")[0]):
+                return each
+    return None
 
 
 def mean(entries: Sequence[NumericEntry]) -> float | None:

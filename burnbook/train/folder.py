@@ -6,22 +6,16 @@ import os
 from pathlib import Path
 
 from burnbook.core.errors import TrainingError
+from burnbook.core.files import shown_path
 
 
 def check_folder(folder: Path) -> None:
     """Make the artifact directory, or say why it cannot hold anything."""
-    where = f"artifact directory {folder}"
+    where = f"artifact directory {shown_path(folder)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        blocker = next(p for p in (folder, *folder.parents) if p.exists())
-        raise TrainingError(
-            where,
-            f"{'this' if blocker == folder else blocker} is a file, not a folder",
-            cure="another folder, or move the file away",
-        ) from None
     except OSError as cause:
-        raise TrainingError(
+        raise _blocked(where, folder) or TrainingError(
             where,
             f"it cannot be made: {cause.strerror}",
             cure="another folder, one of your own",
@@ -30,3 +24,21 @@ def check_folder(folder: Path) -> None:
         raise TrainingError(
             where, "no permission to write in it", cure="a folder of your own"
         )
+
+
+def _blocked(where: str, folder: Path) -> TrainingError | None:
+    """The error for a file, or a link that leads nowhere, where a folder should be."""
+    blocker = next((p for p in (folder, *folder.parents) if os.path.lexists(p)), folder)
+    name = "this" if blocker == folder else shown_path(blocker)
+    if os.path.isdir(blocker):
+        return None
+    if os.path.islink(blocker) and not os.path.exists(blocker):
+        target = os.readlink(blocker)
+        there = os.path.lexists(os.path.join(blocker.parent, target))
+        what = f"{name} is a link to {target}, which does not exist"
+        cure = "make the folder that it leads to, or another folder"
+        if there:
+            what, cure = f"{name} is a link that leads in a circle", "another folder"
+        return TrainingError(where, what, cure=cure)
+    what = f"{name} is a file, not a folder"
+    return TrainingError(where, what, cure="another folder, or move the file away")

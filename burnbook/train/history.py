@@ -11,10 +11,12 @@ import math
 from array import array
 from typing import Any, Literal
 
-from burnbook.core.errors import ConfigError, DataError
+from burnbook.core.errors import ConfigError, DataError, UnknownNameError
+from burnbook.train.metric.naming import nearest, unknown_metric
 from burnbook.train.numbers import number_text
 
 POINTS_AT_MOST = 1000
+SPLITS = ("train", "valid", "test")
 Per = Literal["epoch", "step"]
 Columns = dict[str, list[Any]]
 
@@ -50,15 +52,25 @@ class MetricHistory:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The names of the metrics, in the order of their first value."""
-        return tuple(dict.fromkeys(name for name, _ in [*self._points, *self._epochs]))
+        return tuple(dict.fromkeys(name for name, _ in self._every()))
 
     def points(self, metric: str, split: str) -> list[tuple[int, float]]:
-        """The values of single batches: (batch number, value), at most 1000."""
+        """The values of single batches: (batch number, value), at most 1000.
+
+        Raises:
+            UnknownNameError: no such metric was measured, or there is no such split.
+        """
+        self._check("points", metric, split)
         found = self._points.get((metric, split))
         return found.points() if found else []
 
     def epochs(self, metric: str, split: str) -> list[tuple[int, float]]:
-        """The means over whole epochs: (epoch, mean)."""
+        """The means over whole epochs: (epoch, mean).
+
+        Raises:
+            UnknownNameError: no such metric was measured, or there is no such split.
+        """
+        self._check("epochs", metric, split)
         return list(self._epochs.get((metric, split), []))
 
     def to_dict(self, per: Per = "epoch") -> Columns:
@@ -162,7 +174,12 @@ class MetricHistory:
             self._epochs.setdefault((metric, split), []).append((epoch, value))
 
     def last(self, split: str) -> dict[str, float]:
-        """The means of the last epoch."""
+        """The means of the last epoch.
+
+        Raises:
+            UnknownNameError: there is no such split.
+        """
+        self._check("last", None, split)
         return {
             metric: epochs[-1][1]
             for (metric, of), epochs in self._epochs.items()
@@ -172,6 +189,22 @@ class MetricHistory:
     def line(self, split: str) -> str:
         """The last epoch's means in one line, for people."""
         return "  ".join(f"{k} {number_text(v)}" for k, v in self.last(split).items())
+
+    def _check(self, method: str, metric: str | None, split: str) -> None:
+        """Refuse names that are not there; before the first value nothing is known."""
+        where = f"MetricHistory.{method}"
+        metrics = self.metrics
+        if metric is not None and metrics and metric not in metrics:
+            raise unknown_metric(where, metric, metrics)
+        if split not in SPLITS and all(split != of for _, of in self._every()):
+            near = nearest(str(getattr(split, "value", split)), SPLITS)
+            what = f"there is no split {split!r}"
+            facts = [("splits", ", ".join(SPLITS))]
+            raise UnknownNameError(where, what, facts, f'"{near}"' if near else None)
+
+    def _every(self) -> list[tuple[str, str]]:
+        """Each metric with each split that it has values of."""
+        return [*self._points, *self._epochs]
 
     def __repr__(self) -> str:
         count = max((len(epochs) for epochs in self._epochs.values()), default=0)

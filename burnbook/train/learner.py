@@ -6,7 +6,8 @@
     handle = learner.start(train, valid)              # trains while you do other things
     model = handle.wait()
 
-All of them give the model so far when they are stopped, and leave `learner.result`.
+All of them give the model so far when they are stopped, and leave `learner.result`,
+which has it as `model`, and the metrics.
 What was trained stays in the learner, so that another fit goes on from there.
 """
 
@@ -36,6 +37,8 @@ from burnbook.train.loop import Fit, Reached
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
 from burnbook.train.validation import check_loaders, check_not_validated
+
+SECONDS_TO_SHOW = 2.0  # so long `start` waits at most for what shows the training
 
 
 @answers("Learner")
@@ -139,7 +142,7 @@ class Learner:
         """
         more = self._checked("fit", num_epochs, train, valid)
         with self._alone("fit", replace) as run, _interrupt_stops(self.interrupter):
-            return _as_result(self._run(train, valid, run, more).model)
+            return self._run(train, valid, run, more).model
 
     async def fit_async(
         self,
@@ -312,6 +315,8 @@ class TrainingHandle:
         except RuntimeError:  # no threads here
             with _interrupt_stops(control):
                 self._train(here=True)
+        else:  # two trainings of one cell are shown in their order
+            run.wait_until_shown(SECONDS_TO_SHOW)
 
     def _train(self, here: bool = False) -> None:
         try:
@@ -338,7 +343,7 @@ class TrainingHandle:
                 self._thread.join(SECONDS_BETWEEN_LOOKS)
         if self._error is not None:
             raise self._error
-        return _as_result(self._result.model) if self._result else None
+        return self._result.model if self._result else None
 
     def stop(self, reason: str = "stopped") -> None:
         """End the training after the batch that runs now."""
@@ -359,13 +364,6 @@ class TrainingHandle:
     def __repr__(self) -> str:
         state = "paused" if self.control.paused else "running"
         return f"TrainingHandle({'done' if self.done else state})"
-
-
-def _as_result(model: Module) -> Any:
-    """The model, which is also its own `.model`: in newer Burn, fit gives a result."""
-    if not hasattr(model, "model"):
-        object.__setattr__(model, "model", model)
-    return model
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.files import shown_path
 from burnbook.train.interrupter import SECONDS_BETWEEN_LOOKS, Interrupter
 from burnbook.train.lock import FolderLock, Holder
 
@@ -46,7 +47,16 @@ class LiveRun:
         self.renderer: Any = None
         self.result: Any = None
         self.thread: threading.Thread | None = None
+        self._shown = threading.Event()
         self._ended = threading.Event()
+
+    def shown(self) -> None:
+        """Its renderer shows it: whoever waits to see it goes on."""
+        self._shown.set()
+
+    def wait_until_shown(self, seconds: float) -> None:
+        """Wait until it is shown or has ended, so many seconds at most."""
+        self._shown.wait(seconds)
 
     @property
     def done(self) -> bool:
@@ -60,6 +70,7 @@ class LiveRun:
     def end(self) -> None:
         """It has ended: whoever waits goes on."""
         self._ended.set()
+        self._shown.set()
 
     def __repr__(self) -> str:
         if self.done:
@@ -139,7 +150,7 @@ def replace_runs(directory: Path, control: Interrupter) -> None:
     for run in runs:
         if run.thread is threading.current_thread():
             raise TrainingError(
-                f"artifact directory {directory}",
+                f"artifact directory {shown_path(directory)}",
                 f"{run.name} cannot be replaced by what it calls itself",
                 cure="another folder for the training inside",
             )

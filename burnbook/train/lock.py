@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import TrainingError
-from burnbook.core.files import lock_file
+from burnbook.core.files import lock_file, shown_path
 
 FILE = "training-lock.json"
 SILENT_SECONDS = 120.0  # a run on another host that wrote nothing for so long is over
@@ -72,7 +72,7 @@ class Holder:
 
         sure: whether it is known that the training still runs.
         """
-        where = f"artifact directory {directory}"
+        where = f"artifact directory {shown_path(directory)}"
         facts = [
             ("run", self.name),
             ("process", f"{self.process} on {self.host}"),

@@ -22,7 +22,13 @@ from pathlib import Path
 from typing import IO
 
 from burnbook.core.errors import TrainingError
-from burnbook.core.files import NotRegularError, open_regular, open_text, sync_folder
+from burnbook.core.files import (
+    NotRegularError,
+    fixed,
+    open_regular,
+    open_text,
+    sync_folder,
+)
 from burnbook.train.metric import MetricEntry, NumericEntry
 from burnbook.train.metric.naming import log_file
 
@@ -100,7 +106,7 @@ class FileMetricLogger(MetricLogger):
     """
 
     def __init__(self, directory: str | Path) -> None:
-        self.directory = Path(directory)
+        self.directory = fixed(directory)
         self.epoch = 1
         self.files: dict[str, IO[str]] = {}
         self.flushed = time.monotonic()
@@ -229,7 +235,7 @@ class FileApplicationLogger:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = fixed(path)
         self.file: IO[str] | None = None
         self.broken = False  # the disk is full
         self.flushed = time.monotonic()

@@ -14,7 +14,7 @@ import contextlib
 import copy
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +30,10 @@ from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
 from burnbook.optim import GradientsAccumulator, GradientsParams, Optimizer
 from burnbook.train.callback import CallbackRunner, TrainingState
+from burnbook.train.captured_steps import CapturedSteps, batches_in, takes_whole
 from burnbook.train.checkpoint import CALLBACKS, opened
 from burnbook.train.checkpoint_manager import CheckpointManager
+from burnbook.train.earlier import earlier_runs
 from burnbook.train.events import Split
 from burnbook.train.interrupter import Interrupter
 from burnbook.train.live import LiveRun
@@ -42,6 +44,7 @@ from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
 from burnbook.train.run_status import NAME, STATUS, began, ended
+from burnbook.train.training_strategy import Numbered
 from burnbook.train.validation import (
     check_loader,
     followed,
@@ -88,7 +91,7 @@ class Fit:
         self.plan, self.control, self.live = plan, plan.control, live
         self.devices = Devices(plan.devices or model.devices(), plan.checkpointing)
         self.paradigm = plan.paradigm or self.devices
-        self.model = forked(model, self.devices.main)
+        self.model = model.fork(self.devices.main)
         self.optim = copy.deepcopy(optim)  # the one that was given stays as it was
         self.scheduler = copy.deepcopy(scheduler)
         self.began = time.monotonic()
@@ -100,6 +103,7 @@ class Fit:
         self.started = False  # what was to be resumed is loaded
         self.warned = False  # that the schedule is too short
         self.monitor = Monitor(plan, live)
+        self.fast = CapturedSteps(plan, self.devices, self._tell)
         self.checkpoints = CheckpointManager(
             plan, self.monitor.store, self.monitor.renderer.saved
         )
@@ -131,14 +135,15 @@ class Fit:
                 valid = on_device(valid, self.devices.main.inner)
             self.train_batches = lambda: self._batches_again(train)
             notice = self._notice(train)
-            monitor.start(start, text, notice, self.callbacks.shown())
+            monitor.start(start, text, notice, self._shown())
+            self.live.shown()
             if self.checkpoints.ended:
                 self.control.stop(self.checkpoints.ended)
             for epoch in range(start, self.plan.num_epochs + 1):
                 if self.control.should_stop() or not self._epoch(epoch, train, valid):
                     break
             result = self._end()
-            monitor.finish(result, text, self.callbacks.shown())
+            monitor.finish(result, text, self._shown())
         except BaseException as error:
             failed = error
             self._fail(error)
@@ -204,7 +209,13 @@ class Fit:
 
     def _notice(self, train: DataLoader[Any]) -> str:
         """What people should know before it starts."""
+        plan = self.plan
         notices = [self.checkpoints.notice]
+        if plan.writes:
+            earlier = earlier_runs(plan.directory, plan.num_epochs)
+            for text in earlier:
+                plan.log.info(SOURCE, text)
+            notices += earlier
         short = too_short(self.scheduler, train, self.epochs_done, self.plan.num_epochs)
         if short:
             self.warned = True
@@ -247,7 +258,7 @@ class Fit:
             model = self.callbacks.call(
                 "on_end", self._state(metrics=means, interrupted=why)
             )
-            self.monitor.renderer.update_callbacks(self.callbacks.shown())
+            self.monitor.renderer.update_callbacks(self._shown())
         self.result = TrainingResult(
             model,
             self.monitor.history,
@@ -286,7 +297,8 @@ class Fit:
         if self.callbacks:
             state = self._state(metrics=self.monitor.means, validated=validated)
             self.model = self.callbacks.call("on_epoch", state)
-            self.monitor.renderer.update_callbacks(self.callbacks.shown())
+        if shown := self._shown():
+            self.monitor.renderer.update_callbacks(shown)
         parts = (self.model, self.optim, self.scheduler, self._callback_records)
         self.checkpoints.after(epoch, *parts)
         self.epochs_done = epoch
@@ -296,6 +308,50 @@ class Fit:
             self.control.stop(reason)
         return not self.control.should_stop()
 
+    def _tell(self, text: str) -> None:
+        """Say why steps are not captured: in the log, and as a warning if asked for."""
+        self.plan.log.warn(SOURCE, text)
+        if self.plan.captured is True:
+            warn_caller(text)
+
+    def _shown(self) -> list[tuple[str, str]]:
+        """What dashboards say of callbacks, and of steps that are not captured."""
+        return [*self.callbacks.shown(), *self.fast.shown()]
+
+    def _outputs(
+        self, epoch: int, loader: DataLoader[Any], batches: Iterable[Numbered]
+    ) -> Generator[tuple[int, Any, Any, Progress, float, Any], None, None]:
+        """Of every step: number, batch, output, progress, rate, and the new model.
+
+        The last is None where the optimizer has still to take its step.
+        """
+        if not self.fast.is_on:
+            steps = self.paradigm.steps(batches, lambda: self.model)
+            with closing(steps):
+                for number, batch, output, progress in steps:
+                    lr = self._rate(epoch, number)
+                    yield number, batch, output, progress, lr, None
+                    del batch, output
+            return
+        fast, count = self.fast, batches_in(loader)
+        group = self.paradigm.group * self.plan.accumulation
+        for number, batch, progress in batches:
+            model: Any = self.model
+            made: Any = None
+            inspects = getattr(self.monitor.renderer, "inspects", True)
+            whole = takes_whole(model, self.optim, group, inspects)
+            may = fast.may(epoch, number, count)
+            if may and whole:
+                lr = self._rate(epoch, number)
+                output, made = fast.step(model, self.optim, lr, batch)
+            else:
+                output = (
+                    fast.gradients(model, batch) if may else model.train_step(batch)
+                )
+                lr = self._rate(epoch, number)
+            yield number, batch, output, progress, lr, made
+            del batch, output, made
+
     def _train(self, epoch: int, loader: DataLoader[Any]) -> None:
         """All batches of the training split."""
         plan, monitor, info = self.plan, self.monitor, self.plan.log.info
@@ -304,10 +360,9 @@ class Fit:
         group = self.paradigm.group * plan.accumulation
         sums, waiting = GradientsAccumulator(), 0
         batches = batches_of(loader, epoch, "training", self.control)
-        steps = self.paradigm.steps(batches, lambda: self.model)
+        steps = self._outputs(epoch, loader, batches)
         with closing(batches), closing(steps):
-            for iteration, batch, output, progress in steps:
-                lr = self._rate(epoch, iteration)
+            for iteration, batch, output, progress, lr, made in steps:
                 info(SOURCE, f"Iteration {iteration}")
                 grads = check_output(self.model, output).grads
                 if not math.isfinite(loss_of(output.item)):
@@ -317,14 +372,14 @@ class Fit:
                 monitor.renderer.inspect(self.model, grads)
                 self.at = (epoch, iteration, lr)
                 if group == 1:
-                    self._take_step(lr, grads, output.item)
+                    self._take_step(lr, grads, output.item, made)
                 else:
                     sums.accumulate(self.model, grads)
                     waiting = (waiting + 1) % group
                     if not waiting:
                         self._take_step(lr, sums.grads(), output.item)
                 monitor.batch(Split.Train, output.item, progress, iteration, lr)
-                del batch, output, grads  # their memory serves the next step
+                del batch, output, grads, made  # their memory serves the next step
                 if self._stopped():
                     break
         monitor.end_epoch(epoch, Split.Train)
@@ -363,9 +418,13 @@ class Fit:
             chosen = self.callbacks.call("on_valid", self._state())
         model: Any = chosen.valid()
         batches = batches_of(loader, epoch, "validation", self.control)
+        fast, count = self.fast, batches_in(loader)
         with closing(batches):
             for iteration, batch, progress in batches:
-                item = model.valid_step(batch)
+                if fast.may(epoch, iteration, count):
+                    item = fast.validate(model, batch)
+                else:
+                    item = model.valid_step(batch)
                 if not math.isfinite(loss_of(item)):
                     self._report_nan(item, "valid", epoch, iteration, batch)
                 monitor.batch(Split.Valid, item, progress, iteration, None)
@@ -375,9 +434,12 @@ class Fit:
         monitor.end_epoch(epoch, Split.Valid)
         return chosen
 
-    def _take_step(self, lr: float, grads: GradientsParams, item: object) -> None:
-        """One step of the optimizer, and what callbacks make of it."""
-        self.model = self._step(lr, grads)
+    def _take_step(
+        self, lr: float, grads: GradientsParams, item: object, made: Any = None
+    ) -> None:
+        """One step of the optimizer, if it is still to be made, and what callbacks
+        make of it."""
+        self.model = self._step(lr, grads) if made is None else made
         self.steps += 1
         if self.callbacks:
             self.model = self.callbacks.call("on_step", self._state(output=item))
@@ -420,18 +482,6 @@ def notes_of(error: BaseException) -> list[str]:
     pairs = [fact for fact in facts if isinstance(fact, tuple)]
     told = [f"in the callback {text}" for name, text in pairs if name == "callback"]
     return [*told, *getattr(error, "__notes__", ())]
-
-
-def forked(model: Module, device: Backend) -> Any:
-    """The model on a device, without the mark of an earlier fit that is its result.
-
-    Why: a copy would take the mark along, and be another model's `.model`.
-    """
-    made = model.fork(device)
-    marked = vars(made).get("model")
-    if isinstance(marked, Module) and vars(marked).get("model") is marked:
-        del vars(made)["model"]
-    return made
 
 
 def too_short(scheduler: Any, loader: Any, done: int, num_epochs: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from burnbook.core.errors import TrainingError
+from burnbook.core.files import shown_path
 from burnbook.data import Progress
 from burnbook.train.callback.runner import Shown
 from burnbook.train.events import EventStore, Split
@@ -71,7 +72,7 @@ class Monitor:
         ]
         self.renderer.start(
             RunInfo(
-                str(self.plan.directory),
+                shown_path(self.plan.directory),
                 tuple(dict.fromkeys(metric.name for metric in plotted)),
                 self.plan.num_epochs,
                 start_epoch,

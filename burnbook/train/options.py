@@ -14,6 +14,7 @@ from typing import Any, Self
 from burnbook.backend import Backend
 from burnbook.core.cures import explains_call
 from burnbook.core.errors import ConfigError
+from burnbook.core.files import fixed, shown_path
 from burnbook.record import BurnpackRecorder, FileRecorder, SafetensorsRecorder
 from burnbook.train.callback import Callback, FunctionCallback, TrainingState
 from burnbook.train.checkpoint_strategy import CheckpointingStrategy, default_strategy
@@ -32,19 +33,26 @@ from burnbook.train.metric import Metric
 from burnbook.train.plan import Measured, Resume, TrainingPlan
 from burnbook.train.renderer import MetricsRenderer
 from burnbook.train.training_strategy import LearningParadigm, TrainingStrategy
-from burnbook.train.validation import add_metric, check_watched, count, needs
+from burnbook.train.validation import (
+    add_metric,
+    check_captured,
+    check_watched,
+    count,
+    needs,
+)
 
 
 class TrainingOptions:
     """The options of a training; the base of both ways to start one."""
 
     def __init__(self, directory: str | Path) -> None:
-        self._plan = TrainingPlan(Path(directory), strategy=default_strategy())
+        folder = fixed(directory)
+        self._plan = TrainingPlan(folder, strategy=default_strategy())
         self._loggers: tuple[list[MetricLogger], list[MetricLogger]] = ([], [])
         self._watching: list[tuple[str, Any]] = []  # options, and their strategies
         self._watched_by_callbacks: list[tuple[str, Any]] = []
         self._log: FileApplicationLogger | None = FileApplicationLogger(
-            Path(directory) / "experiment.log"
+            folder / "experiment.log"
         )
 
     def name(self, name: str) -> Self:
@@ -159,6 +167,21 @@ class TrainingOptions:
         Why: it saves memory for a little time; the results are bit for bit the same.
         """
         self._plan.checkpointing = True
+        return self
+
+    def captured(self, mode: bool | str = True) -> Self:
+        """Run steps and validation as plans, as `burnbook.program.captured` does.
+
+        True: from the second step on; what cannot be captured goes on step by step,
+        with a warning and a line in the log that say why. "auto": after the first 20
+        steps, over all epochs, and with the line alone. False, the default: never.
+
+        What is changed while it trains (a frozen layer, another model by a callback, a
+        learning rate) is noticed. Results agree with those of False up to rounding,
+        random numbers are the same ones, and resuming gives what no break would have.
+        """
+        check_captured(type(self).__name__, mode)
+        self._plan.captured = mode
         return self
 
     def checkpoint(self, epoch: int | None = None) -> Self:
@@ -310,7 +333,7 @@ class TrainingOptions:
     def __repr__(self) -> str:
         plan = self._plan
         epochs = f"{plan.num_epochs} epoch{'s' * (plan.num_epochs != 1)}"
-        return f"{type(self).__name__}({str(plan.directory)!r}, {epochs})"
+        return f"{type(self).__name__}({shown_path(plan.directory)!r}, {epochs})"
 
 
 def several(metrics: Metric | Iterable[Metric]) -> list[Any]:

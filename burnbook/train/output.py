@@ -8,6 +8,7 @@ metrics want: `item.adapt(AccuracyInput)`.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
@@ -76,6 +77,10 @@ class ValidStep(Protocol):
     def valid_step(self, batch: object) -> Any:
         """The item for the metrics: `ClassificationOutput(loss, output, targets)`."""
         ...
+
+
+#: What newer Burn calls it.
+InferenceStep = ValidStep
 
 
 class Adaptor:
@@ -188,7 +193,7 @@ def _confusion(output: Tensor, targets: Tensor) -> ConfusionStatsInput:
 ClassificationOutput.adapts = {
     AccuracyInput: lambda item: AccuracyInput(item.output, item.targets),
     TopKAccuracyInput: lambda item: TopKAccuracyInput(item.output, item.targets),
-    LossInput: lambda item: LossInput(item.loss),
+    LossInput: lambda item: LossInput(item.loss, _count(item.targets)),
     ConfusionStatsInput: lambda item: _confusion(*_columns(item)),
     HammingScoreInput: lambda item: HammingScoreInput(*_columns(item)),
     PerplexityInput: lambda item: PerplexityInput(item.output, item.targets),
@@ -212,7 +217,7 @@ class MultiLabelClassificationOutput(Adaptor):
 
 MultiLabelClassificationOutput.adapts = {
     HammingScoreInput: lambda item: HammingScoreInput(item.output, item.targets),
-    LossInput: lambda item: LossInput(item.loss),
+    LossInput: lambda item: LossInput(item.loss, _count(item.targets)),
     ConfusionStatsInput: lambda item: _confusion(
         item.output, _yes_or_no(item, item.targets)
     ),
@@ -257,7 +262,7 @@ class SequenceOutput(Adaptor):
 
 
 SequenceOutput.adapts = {
-    LossInput: lambda item: LossInput(item.loss),
+    LossInput: lambda item: LossInput(item.loss, math.prod(item.targets.shape)),
     AccuracyInput: lambda item: AccuracyInput(*item.flat()),
     TopKAccuracyInput: lambda item: TopKAccuracyInput(*item.flat()),
     PerplexityInput: lambda item: PerplexityInput(*item.flat()),
@@ -283,7 +288,14 @@ class RegressionOutput(Adaptor):
         return _shapes(self, "loss", "output", "targets")
 
 
-RegressionOutput.adapts = {LossInput: lambda item: LossInput(item.loss)}
+RegressionOutput.adapts = {
+    LossInput: lambda item: LossInput(item.loss, _count(item.targets))
+}
+
+
+def _count(targets: Tensor) -> int:
+    """How many examples have these targets."""
+    return int(targets.shape[0]) if targets.rank else 1
 
 
 def _shapes(item: object, *names: str) -> str:

@@ -58,6 +58,7 @@ class TrainingPlan:
     control: Interrupter = field(default_factory=Interrupter)
     summary: bool = False
     watched: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    captured: bool | str = False  # whether steps run as plans
     validates: bool = True  # whether epochs have a validation phase
 
     def without_validation(self) -> TrainingPlan:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from burnbook.core.errors import TrainingError
+from burnbook.core.files import fixed, shown_path
 from burnbook.train.events import mean
 from burnbook.train.logger import FileMetricLogger
 from burnbook.train.numbers import fixed_float, scientific_float
@@ -56,18 +57,18 @@ class LearnerSummary:
         callbacks: Sequence[tuple[str, str]] = (),
         splits: Sequence[str] = ("Train", "Valid"),
     ) -> None:
-        folder = Path(directory)
+        folder = fixed(directory)
         if not folder.is_dir():
             raise TrainingError(
                 "LearnerSummary",
-                f"Artifact directory does not exist at: {folder}",
+                f"Artifact directory does not exist at: {shown_path(folder)}",
                 cure="the folder that was given to LearnerBuilder",
             )
         loggers = {split: FileMetricLogger(folder / split.lower()) for split in splits}
         if not any(logger.directory.is_dir() for logger in loggers.values()):
             raise TrainingError(
                 "LearnerSummary",
-                f"No training or validation artifacts found at: {folder}",
+                f"No training or validation artifacts found at: {shown_path(folder)}",
                 cure="a training with metrics and without metric_loggers of your own",
             )
         self.model, self.name = model, name

@@ -5,12 +5,18 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from burnbook.core.errors import ConfigError, DataError, TrainingError
+from burnbook.core.errors import (
+    ConfigError,
+    DataError,
+    TrainingError,
+    explain,
+    warn_caller,
+)
 from burnbook.data import Dataset
 from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
 from burnbook.optim import LBFGS, Optimizer
-from burnbook.train.events import Split
+from burnbook.train.events import Direction, Split, best_direction
 from burnbook.train.logger import MetricLogger
 from burnbook.train.metric import Metric, metric_name
 from burnbook.train.metric.naming import check_name
@@ -105,11 +111,24 @@ def check_watched(
     for part in observers(strategy, now=False):
         kind = type(part).__name__
         _check_measured(where, kind, followed(part), measured, loggers)
+        _check_plateau(part)
     name, split = getattr(strategy, "metric", None), getattr(strategy, "split", None)
     if isinstance(name, str) and split in measured:
         _check_measured(
             where, type(strategy).__name__, (name, split), measured, loggers
         )
+
+
+def _check_plateau(part: Any) -> None:
+    """Warn of a schedule that waits for its metric to become worse."""
+    highest = getattr(getattr(part, "config", None), "highest_is_best", None)
+    best = best_direction(followed(part)[0])
+    if highest is None or best is None or highest is (best is Direction.Highest):
+        return
+    words = "higher" if best is Direction.Highest else "lower"
+    what = f"{followed(part)[0]} is better when {words}, but highest_is_best={highest}"
+    cure = f"highest_is_best={not highest}"
+    warn_caller(explain(type(part).__name__, what, cure=cure))
 
 
 def check_not_validated(watched: list[tuple[str, Any]]) -> None:
@@ -132,6 +151,13 @@ def _not_validated(where: str, part: Any, name: str, other: str) -> ConfigError:
     kind = type(part).__name__
     what = f"{kind} needs {name!r} of validation, without such data"
     return ConfigError(where, what, cure=f"{FIT}; or {kind} with {other}")
+
+
+def check_captured(where: str, mode: Any) -> None:
+    """Refuse what is no way to capture: True, False or "auto"."""
+    if mode is not True and mode is not False and mode != "auto":
+        what = f"{mode!r} is not True, False or 'auto'"
+        raise ConfigError(f"{where}.captured", what, cure="captured()")
 
 
 def check_loaders(where: str, train: Any, valid: Any) -> None:

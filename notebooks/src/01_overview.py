@@ -100,7 +100,8 @@ def descend(rate):
 
 
 rates = (0.005, 0.02, 0.1)
-Lines({f"rate {rate}": descend(rate) for rate in rates}, "Loss of 30 steps")
+walks = {f"rate {rate}": descend(rate) for rate in rates}
+Lines(walks, "Loss of 30 steps", x_label="step", y_label="loss")
 
 # %% [markdown]
 # Here the same loop trains a small network that learns to tell two spirals apart. Run
@@ -220,8 +221,8 @@ SaveMyWork()
 # | A3 | [Coming from …](A3_coming_from.ipynb) | what you know from PyTorch, Keras, NumPy or Rust, and what it is here | – |
 # | A4 | [ONNX's operators](A4_onnx_operators.ipynb) | what each operator of ONNX becomes, in which versions | – |
 #
-# Pre-trained models, quantization and the other advanced chapters (10.1 to 10.6)
-# follow in later versions.
+# Not written yet: 8, 9, 10.1, 10.2, 10.3, 10.4, 10.5, 10.6 (models, quantization, and the
+# book's advanced section).
 
 # %% [markdown]
 # ## Exercises

@@ -179,10 +179,13 @@ print((floats + ints.float()).to_data().to_list())
 # | example | what it shows | run it |
 # |---|---|---|
 # | guide | the network for digits, from data to prediction | `burnbook guide` |
+# | pytorch_import | a network of PyTorch, from its `.pt` file to a prediction | `python -m burnbook.examples.pytorch_import` |
 # | [text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | open the page |
+# | [residual network](examples/residual_network.ipynb) | blocks with a way around, mixup, averaged weights | open the page |
+# | [fine-tuning](examples/fine_tuning.ipynb) | a part is kept, with its statistics; the rest learns from few images | open the page |
+# | [saliency](examples/saliency.ipynb) | which pixels and which region decide | open the page |
 #
-# Burn's own repository has a dozen more (regression, image folders, the web, ONNX …);
-# they follow here in later versions. A name that begins with an underscore is private
+# Burn's own repository has a dozen more (regression, image folders, the web …). A name that begins with an underscore is private
 # to its file, in the examples as in the library; all others may be imported.
 
 # %% [markdown]

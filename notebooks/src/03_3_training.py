@@ -104,7 +104,8 @@ same(softmax / 2, z.grad(loss.backward()))
 # ## See it
 
 # %% tags=["widget"]
-Lines({"loss": losses}, "The same batch, thirty times")
+title = "The same batch, thirty times"
+Lines({"loss": losses}, title, x_label="step", y_label="loss")
 
 # %% [markdown]
 # ## What the learner needs

@@ -302,7 +302,7 @@ show(assigned=table.slice_assign([(0, 2), (0, 1)], nines), table=table)
 # |---|---|
 # | a reduction along a dim keeps it, with size 1 | `sum_dim(1)` of [2, 3] is [2, 1] |
 # | a reduction of everything gives shape [1] | rank 0 does not exist |
-# | Int stays Int | `int / int` truncates toward zero |
+# | Int stays Int | `int / int` truncates toward zero, and warns where a rest is lost |
 # | nothing happens in place | `slice_assign`, `scatter` and `mask_fill` give new tensors |
 
 # %% [markdown]
@@ -377,14 +377,20 @@ show(
 
 # %% [markdown]
 # Arithmetic, with a tensor or with a number. Int stays Int: results are truncated toward
-# zero, and `x + 1.7` is an error that asks for `x.float()`. `%` takes the sign of the
+# zero. `div` does that in silence, and `/` warns where it cuts a rest off, as Python's `/`
+# would not; `x + 1.7` is an error that asks for `x.float()`. `%` takes the sign of the
 # divisor, as in Python.
 
 # %% tags=["run-me", "cell:abs", "rust:abs"]
 x = Tensor[1, Int].from_ints([-7, 4], device)
 y = Tensor[1, Int].from_ints([2, 3], device)
-show(add=x + y, sub=x - y, mul=x * y, div=x / y, rem=x % y, neg=-x)
-show(add_scalar=x + 1, sub_scalar=x - 1, mul_scalar=x * 2, div_scalar=x / 2)
+show(add=x + y, sub=x - y, mul=x * y, div=x.div(y), rem=x % y, neg=-x)
+show(
+    add_scalar=x + 1,
+    sub_scalar=x - 1,
+    mul_scalar=x * 2,
+    div_scalar=x.div_scalar(2),
+)
 show(methods=x.add(y).sub_scalar(1).mul(y), abs=x.abs(), sign=x.sign())
 
 # %% tags=["run-me", "cell:clamp", "rust:clamp"]
@@ -559,7 +565,7 @@ show(
 print([places.to_data().to_list() for places in mask.bool_not().nonzero()])
 
 # %% [markdown]
-# The book's last table of methods, quantization, has a chapter of its own later.
+# The book's last table of methods is about quantization: `Tensor.quantize` and its kin.
 #
 # ### Activation functions
 #
@@ -600,7 +606,9 @@ Lines(
         "gelu": activation.gelu(wide),
         "softplus": activation.softplus(wide, 1.0),
     },
-    "From -4 to 4",
+    "Three activations",
+    x=wide,
+    x_label="x",
 )
 
 # %% [markdown]
@@ -756,7 +764,7 @@ answer = grid[1:-1, 1:-1]
 check("4.2.2", answer)
 
 # %% tags=["exercise"]
-# exercise 4.2.3: Tensor[1, Int].from_ints([-9, 9], device) / 2, in your head
+# exercise 4.2.3: Tensor[1, Int].from_ints([-9, 9], device).div(2), by head
 answer = ...  # a list
 check("4.2.3", answer)
 

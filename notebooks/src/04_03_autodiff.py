@@ -361,7 +361,10 @@ same(bends[0] + bends[1], exact)
 
 # %% tags=["widget"]
 Lines(
-    {"tanh": value, "slope": slope, "second": bend}, "tanh and its derivatives"
+    {"tanh": value, "slope": slope, "second": bend},
+    "tanh and its derivatives",
+    x=points,
+    x_label="x",
 )
 
 # %% [markdown]

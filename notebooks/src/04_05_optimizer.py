@@ -118,7 +118,7 @@ compared = {
     )[1],
     "Adam": walk(optim.AdamConfig().init(), 0.2, 60)[1],
 }
-Lines(compared, "Loss of 60 steps")
+Lines(compared, "Loss of 60 steps", x_label="step", y_label="loss")
 
 # %% [markdown]
 # ## All of them

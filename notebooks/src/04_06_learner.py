@@ -134,10 +134,11 @@ def fit_by_hand(model, optim, lr, epochs):
             model = optim.step(lr, model, output.grads)
         tested = model.valid()
         items = [tested.valid_step(batch) for batch in valid_loader]
-    return model, [item.loss.into_scalar() for item in items]
+    losses = [item.loss.into_scalar() for item in items]
+    return model, losses, [item.targets.dims()[0] for item in items]
 
 
-by_hand, losses = fit_by_hand(model, AdamConfig().init(), 1e-3, 3)
+by_hand, losses, sizes = fit_by_hand(model, AdamConfig().init(), 1e-3, 3)
 
 # %% [markdown]
 # A metric gives one value $v_i$ per batch, which stands for $n_i$ examples. Its value for
@@ -145,14 +146,15 @@ by_hand, losses = fit_by_hand(model, AdamConfig().init(), 1e-3, 3)
 #
 # $$\bar v = \sum_i n_i v_i \,\Big/ \sum_i n_i$$
 #
-# For a loss, which is already a mean, Burn takes $n_i = 1$.
+# For a loss, which is already a mean, Burn takes $n_i = 1$, so a short last batch counts
+# as much as the others; `LossMetric(equal_batches=True)` does so too.
 #
 # ## In burnbook
 
 # %% tags=["run-me"]
 same(by_hand.linear.weight.val(), trained.linear.weight.val())
 history = learner.result.history
-same(np.mean(losses), history.epochs("Loss", "valid")[-1][1])
+same(np.average(losses, weights=sizes), history.epochs("Loss", "valid")[-1][1])
 
 # %% [markdown]
 # The same numbers. What the learner adds is everything around this loop: metrics, logs,
@@ -655,13 +657,15 @@ print([run.name for run in RunStore(compared)])
 # ## Which learning rate?
 #
 # Let the rate grow with every batch, from far too small to far too large, and watch the
-# loss: a good rate is where it falls fastest, well before it explodes. The model itself
-# is not changed.
+# loss: it stays, then falls, then explodes. The suggestion stands two thirds down the
+# longest fall; `found.steepest` is where it falls fastest, which one lucky batch can
+# decide. The model itself is not changed.
 
 # %% tags=["run-me"]
 found = find_learning_rate(model, adam, train_loader, lowest=1e-5, highest=1)
 print(f"suggested rate: {found.suggestion:.0e}")
-Lines({"loss, smoothed": found.smoothed}, "Rates from 0.00001 up")
+falls = {"loss, smoothed": found.smoothed}
+Lines(falls, "A rate for each batch", found.rates, "rate", "loss", log=True)
 
 # %% [markdown]
 # ## Many configs

@@ -80,7 +80,8 @@ same(by_hand, rates(config.init(), 51))
 linear = lr_scheduler.LinearLrSchedulerConfig(0.8, 0.1, 50)
 exponential = lr_scheduler.ExponentialLrSchedulerConfig(0.8, 0.96)
 down = {"linear": linear, "cosine": config, "exponential": exponential}
-Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Decay")
+falling = {name: rates(c.init(), 100) for name, c in down.items()}
+Lines(falling, "Decay", x_label="step", y_label="rate")
 
 # %% [markdown]
 # | config | the rate of call $i = 0, 1, 2 \dots$ |
@@ -125,7 +126,8 @@ waves = lr_scheduler.LambdaLrScheduler(
 )
 more = {"one cycle": cycle.init(), "warm-up, cosine": warm.init()}
 more |= {"polynomial": power.init(), "function": waves}
-Lines({name: rates(each, 100) for name, each in more.items()}, "More curves")
+shapes = {name: rates(each, 100) for name, each in more.items()}
+Lines(shapes, "More curves", x_label="step", y_label="rate")
 
 # %% [markdown]
 # A plateau is noticed by the validation loss. The learner tells it after each epoch; in a
@@ -139,7 +141,8 @@ for loss in (1.0, 0.5, 0.5, 0.5, 0.4):
 
 # %% tags=["run-me"]
 stairs = lr_scheduler.StepLrSchedulerConfig(0.03, 25).with_gamma(0.5)
-Lines({"noam": noam, "stairs": rates(stairs.init(), 100)}, "Noam, and stairs")
+both = {"noam": noam, "stairs": rates(stairs.init(), 100)}
+Lines(both, "Noam, and stairs", x_label="step", y_label="rate")
 
 # %% [markdown]
 # ## In a loop
@@ -238,7 +241,8 @@ up = LrSchedulerConfig.Linear(
 cosine = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.5, 79)
 parts = [up, LrSchedulerConfig.Cosine(cosine)]
 usual = lr_scheduler.SequentialLrSchedulerConfig(parts, [20])
-Lines({"warm-up, cosine": rates(usual.init(), 100)}, "In sequence")
+sequence = {"warm-up, cosine": rates(usual.init(), 100)}
+Lines(sequence, "In sequence", x_label="step", y_label="rate")
 
 # %% [markdown]
 # The numbers must fit together. Two things go wrong easily: a milestone before the end

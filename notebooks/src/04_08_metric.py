@@ -119,7 +119,8 @@ values, means = 60 + 40 * np.random.default_rng(0).random(60), []
 for value in values:
     state.update(value, 64, options)
     means.append(state.total / state.count)
-Lines({"batch": values, "epoch so far": means}, "60 batches of one epoch")
+lines = {"batch": values, "epoch so far": means}
+Lines(lines, "60 batches of one epoch", x_label="batch", y_label="percent")
 
 # %% [markdown]
 # ## The metrics of the book
@@ -145,7 +146,9 @@ step = MetricMetadata(Progress(4, 8), 1, 2, 1, lr=0.0001)
 print(train.LearningRateMetric().update(None, step))
 
 # %% [markdown]
-# A loss that is already a mean has one element, so every batch has weight 1, as in Burn.
+# The loss of a batch is a mean already. `ClassificationOutput` and its like say of how many
+# targets, so batches are weighted here too; `LossMetric(equal_batches=True)` gives each
+# batch the weight 1, as Burn's logs do, and so does an item that does not say it.
 #
 # The other five read the machine's sensors, at most five times a second. Without a
 # sensor they report `NaN` or `Unavailable`, and training continues.
@@ -543,7 +546,8 @@ trained = await learner.fit_async(train_loader, valid_loader)
 history = learner.result.history
 names = ("Accuracy", "Confidence")
 curves = {n: [mean for _, mean in history.epochs(n, "valid")] for n in names}
-Lines(curves, "Validation: accuracy and confidence, in percent")
+epochs = [epoch for epoch, _ in history.epochs("Accuracy", "valid")]
+Lines(curves, "Validation", epochs, x_label="epoch", y_label="percent")
 
 # %% [markdown]
 # ## The log

@@ -85,7 +85,9 @@ same([b], model.bias.val())
 # ## The whole loop
 #
 # Now the digits of the guide, without the learner. The configuration, the batcher and the
-# loaders are those of chapter 3.3: only the loop is new.
+# loaders are those of chapter 3.3: only the loop is new. (With `.captured()` a
+# learner runs its steps as plans; a loop of your own does with `captured` above the
+# function of its step, see [chapter 10.7](10_7_performance.ipynb).)
 
 
 # %% tags=["run-me", "rust:config"]
@@ -202,7 +204,8 @@ print("accuracy > 80 %", "✔" if accuracies[-1] > 80 else "✘")
 # ## See it
 
 # %% tags=["widget"]
-Lines({"loss": losses}, "Three epochs, batch by batch")
+title = "Three epochs, batch by batch"
+Lines({"loss": losses}, title, x_label="batch", y_label="loss")
 
 # %% [markdown]
 # ## Gradients of several batches

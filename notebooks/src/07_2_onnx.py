@@ -246,7 +246,7 @@ print(source[source.index("    def forward") :])
 # | **Portability** | two files, for every place where Python and NumPy are |
 # | **Any backend** | `from_file(path, device)`: `Numpy()`, `Cupy()`, with or without `Autodiff` |
 #
-# It is also thorough: of the 2,024 cases of ONNX's own test suite, 2,005 pass.
+# It is also thorough: of the 2,024 cases of ONNX's own test suite, 2,007 pass.
 
 # %% [markdown]
 # ## See it
@@ -443,6 +443,11 @@ print(np.allclose(wide.forward(images), by_hand, atol=1e-4))
 # scikit-learn saw 200 digits. There are 1,438 for training; let its network learn from
 # all of them. Nothing is special about an imported model: the loop is that of
 # [chapter 5](05_custom_training_loop.ipynb).
+#
+# A file says how to predict. So BatchNorm and Dropout of an imported model do that on
+# every device, also under autodiff, where its weights learn: it comes in eval mode.
+# `model.train()`, or `load(path, device, training=True)`, asks for training: then
+# BatchNorm takes the statistics of the batch, and Dropout drops.
 
 # %% tags=["run-me", "cell:fine-tune"]
 ad = device.autodiff()
@@ -726,6 +731,10 @@ check("7.2.5", answer)
 # ## Summary
 #
 # - An ONNX file is a graph and its weights: fields, lengths and bytes.
+# - An operator that is not known is added by a function of tensors:
+#   `@add_operator("com.example", "Swoosh")`; then `load` and `check` know it, and
+#   `burnbook import-onnx model.onnx --operators my_operators` imports the file with it.
+#   What ONNX Runtime's optimizer and quantizer write (com.microsoft) is known.
 # - `load(path, device)` gives a module at once; `check(path)` only reports, and
 #   `compare(path, inputs)` proves it.
 # - `ModelGen` writes source and record; what it writes does not need `onnx`.

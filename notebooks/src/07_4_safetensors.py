@@ -26,6 +26,7 @@ from burnbook.importers import (
     AdapterType,
     BurnToPyTorchAdapter,
     HalfPrecisionAdapter,
+    IdentityAdapter,
     PyTorchToBurnAdapter,
     SafetensorsFileRecorder,
     SafetensorsStore,
@@ -161,9 +162,10 @@ Bars(parts, f"{len(data)} bytes of a.safetensors")
 # model.load_state_dict(load_file("model.safetensors"))
 # ```
 #
-# The file does not say whose layout it has: a weight of `[3, 8]` may be that of a `Linear`
-# from 8 to 3 in PyTorch, or from 3 to 8 in Burn. You say it, with an adapter. Names and
-# layouts are those of [chapter 7.3](07_3_pytorch.ipynb), LSTM and attention included.
+# A weight of `[3, 8]` may be that of a `Linear` from 8 to 3 in PyTorch, or from 3 to 8 in
+# Burn. Many files say `format: pt`, and are read so; where a file says nothing, you say it,
+# with an adapter. Names and layouts are those of [chapter 7.3](07_3_pytorch.ipynb), LSTM
+# and attention included.
 
 # %% tags=["run-me"]
 theirs = to_pytorch(trained, folder / "theirs.safetensors")
@@ -336,13 +338,16 @@ peek(header_length)
 trained.save_into(SafetensorsStore.from_file(path))
 
 # %% [markdown]
-# The layout of PyTorch, loaded without its adapter. The norm has other names, and the
+# The layout of PyTorch, loaded as if it were Burn's. The norm has other names, and the
 # shapes of the linear layers are the wrong way round. (A square weight has one shape both
 # ways, and would be loaded wrong: only you know where a file comes from.) The error
 # says what to try:
 
 # %% tags=["raises-exception"]
-Classifier.init(device).load_from(SafetensorsStore.from_file(theirs))
+as_burns = SafetensorsStore.from_file(theirs).with_from_adapter(
+    IdentityAdapter()
+)
+Classifier.init(device).load_from(as_burns)
 
 # %% [markdown]
 # Every byte belongs to exactly one tensor. In this file two claim the same ones; another

@@ -41,6 +41,7 @@ from burnbook.program import (
     CompiledTraining,
     capture,
     capture_training,
+    captured,
     fusion,
 )
 from burnbook.program.compiler import RULES, without_rule
@@ -303,18 +304,18 @@ profile(model, batch.images)
 # optimizer.
 
 # %% tags=["run-me"]
-captured = capture_training(
+whole = capture_training(
     model, loss_of, AdamConfig().init(), batch.images, batch.targets
 )
-print(repr(captured))
-print(*[step.op.name for step in captured.program.steps], sep=", ")
+print(repr(whole))
+print(*[step.op.name for step in whole.program.steps], sep=", ")
 
 # %% [markdown]
 # `CompiledTraining` holds the parameters and what the optimizer remembers in place, and
 # writes over them. Its losses are those of the loop that you know:
 
 # %% tags=["run-me"]
-step = CompiledTraining(captured)
+step = CompiledTraining(whole)
 rate = 1e-3
 found = [step.step(rate, batch.images, batch.targets) for _ in range(5)]
 
@@ -354,13 +355,42 @@ display(Bars(times, "Milliseconds of a training step"), table)
 
 # %% tags=["run-me"]
 calls = [call for call in table.calls if call.planned]
-print(
-    len(captured.program.steps), "steps of the program,", len(calls), "calls"
-)
+print(len(whole.program.steps), "steps of the program,", len(calls), "calls")
 print("fused:", *[call.what for call in calls if call.ops > 1])
 print("less memory at once:", table.bytes < table.eager_bytes)
 
 # %% [markdown]
+# You need none of this to be quick. A learner runs its steps so with
+# `LearnerBuilder.captured()`, and a loop of your own with one word above the function of a
+# step. `captured` makes a plan for each form of a call (shapes, types, what is frozen), and
+# notices what you change in between:
+
+
+# %% tags=["run-me"]
+@captured
+def train_step(model, optim, lr, images, targets):
+    loss = loss_of(model, images, targets)
+    grads = GradientsParams.from_grads(loss.backward(), model)
+    return optim.step(lr, model, grads), loss
+
+
+network, optim, found = model, AdamConfig().init(), []
+for _ in range(5):
+    network, loss = train_step(
+        network, optim, rate, batch.images, batch.targets
+    )
+    found.append(loss.inner())
+same(Tensor.cat(found, 0), Tensor.cat(expected, 0))
+
+# %% tags=["run-me"]
+print(train_step)
+predict = captured(network)  # the same for inference
+same(predict(batch.images), network.valid().forward(batch.images.inner()))
+
+# %% [markdown]
+# A plan prints nothing, and cannot look at numbers while it runs. Where a function does, it
+# runs step by step, and one warning says why and what to change.
+#
 # A profile also says where *not* to look. In the guide's network nearly all of a step is
 # spent in the gradients of convolutions, which a plan computes by the same kernels as
 # always: it gains nothing there. Inference with one image, or a chain of small operations,
@@ -705,8 +735,8 @@ same((parts[0] + parts[1]) / 2.0, whole)
 
 # %% [markdown]
 # `LearnerBuilder(…).devices([Autodiff(Cupy(0)), Autodiff(Cupy(1))])` trains on several
-# GPUs today ([chapter 4.6](04_06_learner.ipynb)). Groups of devices, all-reduce by itself
-# and devices of other machines are what chapter 10.6 is for; it is not written yet.
+# GPUs ([chapter 4.6](04_06_learner.ipynb)). Groups of devices, all-reduce by itself and
+# devices of other machines are what the book's page on distributed computing is about.
 
 # %% [markdown] tags=["cell:writers-text"]
 # ## One program, written anywhere
@@ -743,13 +773,13 @@ def error_of(model, x, y):
 
 
 # %% tags=["run-me"]
-captured = capture_training(
+whole = capture_training(
     Sine.init(tracked), error_of, AdamConfig().init(), x, y
 )
-learned = CompiledTraining(captured)
+learned = CompiledTraining(whole)
 for _ in range(1500):
     error = learned.step(5e-3, x, y)
-sine = captured.model(learned.state).valid()
+sine = whole.model(learned.state).valid()
 print(sine.num_params(), "parameters")
 print("error below 0.01:", error.into_scalar() < 0.01)
 

@@ -217,6 +217,14 @@ coming_from("PyTorch", "saving")
 coming_from("PyTorch", "devices")
 
 # %% [markdown]
+# ### Tools
+#
+# Compiling, measuring, finding NaN, and what other programs read.
+
+# %% tags=["run-me"]
+coming_from("PyTorch", "tools")
+
+# %% [markdown]
 # ## Keras
 #
 # A `compile` and a `fit` are a `LearnerBuilder` and its `fit`, see

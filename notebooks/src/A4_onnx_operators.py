@@ -182,6 +182,15 @@ onnx_operators("svm")
 # %% tags=["run-me"]
 onnx_operators("training")
 
+# %% [markdown]
+# ## com.microsoft: what ONNX Runtime's optimizer and tools write
+#
+# They are no part of ONNX, so its suite has no cases of them; ONNX Runtime itself is
+# what tests compare them with.
+
+# %% tags=["run-me"]
+onnx_operators("microsoft")
+
 # %% [markdown] tags=["summary"]
 # **Where this lives.** The functions are in `burnbook/importers/onnx/operators`, the
 # versions in `burnbook/importers/onnx/versions.py`, older forms in `upgrades.py` beside

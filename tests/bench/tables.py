@@ -239,7 +239,31 @@ def least_times(contenders: list[Callable], rounds: int) -> list[float]:
     return found
 
 
+FITS = {"w1": "W1", "w2": "W2, 64", "w3": "W3", "w4": "W4", "w6": "W6"}
+
+
 def table_learner(rounds: int) -> Iterator[tuple]:
+    """Whole trainings: loading, metrics, validation and checkpoints included."""
+    still = {"BURNBOOK_DISPLAY": "none"}
+    for work, name in FITS.items():
+        contenders = [
+            Contender(
+                f"{name} fit, PyTorch's tutorial",
+                "tests.bench.their_fits:pytorch",
+                (work,),
+            ),
+            Contender(f"{name} fit, Learner", f"{FIT}:ours", (work, "auto"), still),
+            Contender(
+                *(f"{name} fit, without capture", f"{FIT}:ours", (work, False), still)
+            ),
+        ]
+        yield from show(contenders, max(rounds // 2, 3), 0)
+
+
+FIT, THEIRS = "tests.bench.fits", "tests.bench.their_fits"
+
+
+def table_loop(rounds: int) -> Iterator[tuple]:
     """What the learner and the loader add to an epoch of 100 batches."""
     ours, still = "tests.bench.ours", {"BURNBOOK_DISPLAY": "none"}
     contenders = [
@@ -264,9 +288,9 @@ def table_learner(rounds: int) -> Iterator[tuple]:
             yield result.name, result.ratio, note
 
 
-def show(contenders: list[Contender], rounds: int):
+def show(contenders: list[Contender], rounds: int, milliseconds: float = 200):
     """Compare; yield a row per contender and give the results by name."""
-    results, failed = compare(contenders, rounds)
+    results, failed = compare(contenders, rounds, milliseconds)
     theirs = [r for r in results if r.name not in BUDGETS]
     best = min(theirs, key=lambda r: r.ratio) if theirs else None
     for result in results:
@@ -379,6 +403,7 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     "convolutions": table_convolutions,
     "fusion": table_fusion,
     "learner": table_learner,
+    "loop": table_loop,
     "ops": table_ops,
     "optim": table_optim,
     "start": table_start,

@@ -1,5 +1,6 @@
 """The table of contents of the chapters: whole, true, and filled in by measuring."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 pytest.importorskip("jupytext", reason="chapters are read with the [lab,test] extras")
 
-from burnbook.cli.learn import copy_chapters
+from burnbook.cli.learn import chapters_folder, copy_chapters
+from burnbook.cli.workspace.places import find_work
 from burnbook_widgets import build
 from burnbook_widgets.chapters.contents import Figures, fill_in, settled, unlisted
 
@@ -66,6 +68,25 @@ def test_the_copy_of_the_chapters_has_every_page_that_is_linked(tmp_path):
         links = re.findall(r"\]\(([\w./]+\.ipynb)\)", page.read_text(encoding="utf-8"))
         assert links
         assert [link for link in links if not (page.parent / link).is_file()] == []
+
+
+def test_a_copied_page_says_what_the_kernel_here_says(tmp_path):
+    """So JupyterLab has nothing to add when it opens it, and it stays unchanged."""
+    from ipykernel.ipkernel import IPythonKernel
+
+    copy_chapters(tmp_path)
+    pages = sorted(tmp_path.rglob("*.ipynb"))
+    assert len(pages) >= len(ROWS)
+    for page in pages:
+        told = json.loads(page.read_text(encoding="utf-8"))["metadata"]
+        assert told["language_info"] == IPythonKernel.language_info
+        assert told["kernelspec"]["display_name"] == "Python 3 (ipykernel)"
+    assert [*find_work(tmp_path, chapters_folder()).pieces] == []
+    said = pages[0].read_text(encoding="utf-8")
+    pages[0].write_text(said.replace("Burn", "Born", 1), encoding="utf-8")
+    assert [p.path for p in find_work(tmp_path, chapters_folder()).pieces] == [
+        pages[0].relative_to(tmp_path).as_posix()
+    ]
 
 
 @pytest.mark.parametrize(

@@ -181,15 +181,17 @@ def test_a_restarted_kernel_is_said_and_buttons_are_off(open_book):
         open_book, "restart", f"learner = learner_for(500)\n{WAYS['start']}", epochs=4
     )
     page = book.page
+    # As the toolbar's button does, and the command: the kernel is told as changed, too.
     page.evaluate(
-        "() => window.jupyterapp.shell.currentWidget"
-        ".sessionContext.session.kernel.restart()"
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()"
     )
     page.wait_for_selector(LOST)
     said = text_of(book, LOST)
     assert "The kernel was restarted: this run is gone." in said
     assert re.search(r"Last seen in epoch \d+ of 500", said)
-    assert re.search(r"Newest checkpoint seen: epoch \d+, in .*checkpoint", said)
+    seen = re.search(r"Newest checkpoint seen: epoch (\d+), in .*checkpoint", said)
+    assert seen is not None
+    assert f"the same cell with .checkpoint({seen[1]}) goes on from it" in said
     assert "training" not in text_of(book, HEADLINE)
     for name in ("Stop", "Pause", "Save checkpoint", "Other runs", "Export HTML"):
         assert button(book, name).is_disabled()

@@ -78,7 +78,7 @@ def test_windows_and_rows_are_read_by_keys_clicks_and_sliders(open_book):
     choose_heads(book)
     book.run_cell(6)
     wait_until(lambda: book.page.locator(".bb-look").count() == 0)
-    assert "one attends to" in book.output(4)  # the still form took the place
+    assert "“one” attends to" in book.output(4)  # the still form took the place
     assert book.faults == []
 
 
@@ -142,32 +142,32 @@ def read_rows(book):
     canvas = page.locator(".bb-look-map canvas")
     canvas.wait_for()
     reading = page.locator(".bb-look-reading")
-    assert reading.inner_text().startswith("one attends to")
+    assert reading.inner_text().startswith("“one” attends to")
     canvas.focus()
     page.keyboard.press("ArrowDown")
-    wait_until(lambda: reading.inner_text().startswith("two attends to"))
+    wait_until(lambda: reading.inner_text().startswith("“two” attends to"))
     page.keyboard.press("ArrowRight")
-    wait_until(lambda: reading.inner_text().startswith("two attends to one:"))
+    wait_until(lambda: reading.inner_text().startswith("“two” attends to “one”:"))
     live = page.locator(".bb-look .bb-live")
     wait_until(lambda: live.text_content() == reading.inner_text())
-    says(book, 5, "None 1 0 | two attends to one:")
+    says(book, 5, "None 1 0 | “two” attends to “one”:")
     box = canvas.bounding_box()
     canvas.hover(position={"x": box["width"] - 40, "y": box["height"] - 10})
-    wait_until(lambda: reading.inner_text().startswith("five attends to five:"))
+    wait_until(lambda: reading.inner_text().startswith("“five” attends to “five”:"))
 
 
 def choose_heads(book):
     page, reading = book.page, book.page.locator(".bb-look-reading")
     page.locator(".bb-look-heads button", has_text="head 1").click()
     shown(page, "head 1 of 0 … 1")
-    says(book, 5, "1 4 4 | five attends to five:")
+    says(book, 5, "1 4 4 | “five” attends to “five”:")
     chosen = page.locator('.bb-look-heads [aria-pressed="true"]')
     assert chosen.inner_text() == "head 1"
     page.get_by_label("Head", exact=True).select_option("mean of all")
     shown(page, "mean of 2 heads")
     page.get_by_role("slider", name="Query").focus()
     page.keyboard.press("Home")
-    wait_until(lambda: reading.inner_text().startswith("one attends to"))
+    wait_until(lambda: reading.inner_text().startswith("“one” attends to"))
     page.locator(".bb-look-map canvas").focus()
     page.keyboard.press("Escape")
     assert page.locator(".bb-look table tbody tr").count() == 5

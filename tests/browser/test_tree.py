@@ -22,6 +22,7 @@ FROZEN = """
 print("frozen:", [n for n, p in tree.module.named_params() if not p.is_require_grad])
 """
 ROW = ".bb-tree-rows .bb-tree-row"
+HIDDEN = "box => box.scrollWidth - box.clientWidth"
 FOCUSED = "document.activeElement.dataset.path"
 
 
@@ -71,6 +72,16 @@ def test_keys_walk_fold_unfold_and_freeze(open_book):
     wait_until(lambda: len(paths(page)) == 8)
     book.run_cell(1)
     wait_until(lambda: "frozen: ['conv1.bias']" in book.output(1))
+    assert book.faults == []
+
+
+def test_every_column_is_in_sight_on_a_small_screen(open_book):
+    book, page = open_tree(open_book, "tree_small")
+    stage = page.locator(".bb-tree-stage")
+    for wide in (1280, 768):
+        page.set_viewport_size({"width": wide, "height": 900})
+        wait_until(lambda: stage.evaluate(HIDDEN) <= 0)
+        book.in_both_themes(f"tree_{wide}")
     assert book.faults == []
 
 

@@ -82,6 +82,73 @@ TONES = """() => {
 }"""
 PAPERS = ("--bb-paper", "--paper")
 
+# Every text of the outputs, as [words, its colour, what lies under it, how large]: the
+# backgrounds of its ancestors, and in a drawing the boxes before it that it stands on.
+TEXTS = """() => {
+    const numbers = (text) => {
+        const found = text.match(/^rgba?\\(([^)]*)\\)/);
+        if (!found) return null;
+        const [red, green, blue, alpha = 1] = found[1].match(/[\\d.]+/g).map(Number);
+        return [red, green, blue, alpha];
+    };
+    const over = (upper, lower) =>
+        [0, 1, 2].map((i) => upper[3] * upper[i] + (1 - upper[3]) * lower[i]);
+    const backgrounds = (node) => {
+        const layers = [];
+        for (; node; node = node.parentElement) {
+            const style = getComputedStyle(node);
+            if (style.backgroundImage !== "none") return null;
+            layers.push(numbers(style.backgroundColor) ?? [0, 0, 0, 0]);
+        }
+        const white = [255, 255, 255];
+        return layers.reverse().reduce((under, one) => over(one, under), white);
+    };
+    const opacity = (node) => {
+        let all = 1;
+        for (; node; node = node.parentElement) all *= getComputedStyle(node).opacity;
+        return all;
+    };
+    const found = [];
+    for (const output of document.querySelectorAll(".jp-OutputArea-output")) {
+        const walk = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
+        for (let text; (text = walk.nextNode()); ) {
+            const words = text.textContent.trim(), node = text.parentElement;
+            if (!words || node.closest("style, title, option, .plotly")) continue;
+            const range = document.createRange();
+            range.selectNodeContents(text);
+            const box = range.getBoundingClientRect();
+            if (box.width < 3 || box.height < 3) continue;
+            const style = getComputedStyle(node), drawing = node.closest("svg");
+            if (style.visibility === "hidden" || style.clipPath !== "none") continue;
+            let under = backgrounds(drawing ? drawing.parentElement : node);
+            if (under === null) continue;
+            const x = box.x + box.width / 2, y = box.y + box.height / 2;
+            for (const shape of drawing?.querySelectorAll("rect, circle, text") ?? []) {
+                if (shape === node || shape.contains(node)) break;
+                if (shape.tagName === "text") continue;
+                const { left, right, top, bottom } = shape.getBoundingClientRect();
+                if (x < left || x > right || y < top || y > bottom) continue;
+                const fill = numbers(getComputedStyle(shape).fill);
+                if (!fill) continue;
+                fill[3] *= getComputedStyle(shape).fillOpacity * opacity(shape);
+                under = over(fill, under);
+            }
+            const ink = numbers(drawing ? style.fill : style.color);
+            if (!ink) continue;
+            const alpha = ink[3] * opacity(node) * (drawing ? style.fillOpacity : 1);
+            const color = over([...ink.slice(0, 3), alpha], under);
+            const size = parseFloat(style.fontSize), bold = style.fontWeight >= 700;
+            const large = size >= 24 || (bold && size >= 18.7);
+            const whose = output.querySelector("[class^=bb]")?.className ?? "";
+            const off = node.closest("[disabled], [aria-disabled=true], .bb-live");
+            const name = `${whose}: ${words.slice(0, 40)}`;
+            if (!off) found.push([name, color, under, large]);
+        }
+    }
+    return found;
+}"""
+WINDOWED = "null (reading 'observe')"  # see `hear`
+
 
 def output_of(book, name):
     """What the cell of a view shows."""
@@ -113,7 +180,10 @@ def book(open_book):
 def hear(book, said):
     """Note what the page complains about; that there is no kernel is not its fault."""
     network = said.text.startswith("Failed to load resource")
-    if said.type == "error" and not network:
+    # JupyterLab 4.6's own: `windowingMode: "none"` above takes away the observer that
+    # `_setupContentVisibilityObserver` goes on to ask for each new cell.
+    windowed = WINDOWED in said.text
+    if said.type == "error" and not network and not windowed:
         book.complaints.append(said.text)
 
 
@@ -125,7 +195,7 @@ def test_every_view_is_accessible_and_leaves_its_still_form(book):
     book.run_cell(len(NAMES) + 2)
     wait_until(lambda: "all ended" in book.output(len(NAMES) + 2))
     kept_is_still_and_small(book)
-    assert book.faults == []
+    assert [fault for fault in book.faults if WINDOWED not in fault] == []
     open_without_kernel(book)
     book.page.evaluate(WHOLE)
     for name in NAMES:
@@ -146,9 +216,19 @@ def look_closely(book):
         for name, tone, paper in book.page.evaluate(TONES):
             if not name.endswith(PAPERS):
                 assert contrast(tone, paper) >= 3.0, (theme, name, tone, paper)
+        read = book.page.evaluate(TEXTS)
+        assert len(read) > 1000
+        hidden = [one for one in read if not can_be_read(*one)]
+        assert not hidden, theme + "".join(f"\n{one}" for one in hidden)
         if AXE.is_file():
             book.page.evaluate(AXE.read_text(encoding="utf-8"))
             assert book.page.evaluate(LOOK) == [], theme
+
+
+def can_be_read(words, color, under, large):
+    """Whether a text stands out from what it stands on, by WCAG 2 (AA)."""
+    least = 3.0 if large else 4.5
+    return contrast(color, under) >= least - 0.05  # colours that were rounded
 
 
 def kept_is_still_and_small(book):

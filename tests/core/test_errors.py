@@ -52,6 +52,7 @@ INNER |= {"NotRegularError", "IsADirectoryError", "NoForm"}
 
 # Places that no row can reach, each with its reason.
 EXEMPT = {
+    "core/other_names.py OtherName.__get__": "made a line before: see name-of-pytorch",
     "data/dataloader/workers.py ProcessPool.run": "see tests/data/test_processes",
     "data/dataloader/workers.py ProcessPool.run.submit": "the same",
     "data/dataloader/workers.py _lost": "the same",

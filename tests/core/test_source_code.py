@@ -65,6 +65,6 @@ def test_a_traceback_shows_the_generated_lines():
     with pytest.raises(TypeError) as caught:
         Numpy().run(broken_rule.backward, values, {"needs": (True,)})
     shown = "".join(traceback.format_exception(caught.value))
-    assert 'File "<broken_rule.backward>", line 2, in backward' in shown
+    assert 'File "<broken_rule.backward>", line 4, in backward' in shown
     assert "return ((rule_0(g, x)) if needs[0] else None,)" in shown
     assert 'lambda g, x: g / "no number"' in shown

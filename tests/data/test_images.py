@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import shutil
 import struct
 import zlib
 from pathlib import Path
@@ -360,3 +361,24 @@ def test_a_loader_reads_images_in_its_workers(animals, workers):
     assert sorted(labels) == [0, 1, 1, 2]
     again = pickle.loads(pickle.dumps(dataset))
     assert [again.get(i) for i in range(4)] == [dataset.get(i) for i in range(4)]
+
+
+def test_splits_share_their_classes_where_a_folder_lacks_one(animals, tmp_path):
+    train = ImageFolderDataset.new_classification(animals)
+    source = train.items[-1][0]
+    last = source.parent.name
+    first = next(name for name in train.classes if name != last)
+    (tmp_path / "valid" / last).mkdir(parents=True)
+    shutil.copy(source, tmp_path / "valid" / last / source.name)
+    with pytest.warns(UserWarning, match="of one class") as caught:
+        ImageFolderDataset.new_classification(tmp_path / "valid")
+    assert "classes=train.classes" in str(caught[0].message)
+    valid = ImageFolderDataset.new_classification(
+        tmp_path / "valid", classes=train.classes
+    )
+    assert (valid.classes, valid.get(0).annotation.label) == (
+        train.classes,
+        train.classes.index(last),
+    )
+    with pytest.raises(DataError, match="not listed"):
+        ImageFolderDataset.new_classification(tmp_path / "valid", classes=[first])

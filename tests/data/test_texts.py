@@ -193,7 +193,13 @@ def test_texts_of_a_folder_have_its_name_as_class(tmp_path):
     assert [(item.text, item.label) for item in dataset] == [("ill", 0), ("well", 1)]
     assert dataset.get(0).text_path == str(tmp_path / "bad" / "1.TXT")
     assert (dataset.get(2), dataset.get(-1)) == (None, None)
-    assert len(data.TextFolderDataset.new_classification_with(tmp_path, ["md"])) == 1
+    with pytest.warns(UserWarning, match="all 1 files are of one class, 'bad'"):
+        few = data.TextFolderDataset.new_classification_with(tmp_path, ["md"])
+    assert len(few) == 1
+    few = data.TextFolderDataset.new_classification(
+        tmp_path, classes=["fair", "good", "bad"]
+    )
+    assert [item.label for item in few] == [2, 1]
     items = [(tmp_path / "good/2.txt", "good")]
     own = data.TextFolderDataset.new_classification_with_items(items, ["bad", "good"])
     assert own.get(0) == TextDatasetItem("well", 1, str(tmp_path / "good" / "2.txt"))

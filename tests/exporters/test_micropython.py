@@ -579,3 +579,12 @@ def test_what_has_no_form_is_named_with_whole_numbers_too(int8, tmp_path):
 def test_a_cast_to_fewer_bits_is_refused(dtype, why, tmp_path):
     with pytest.raises(ArgumentError, match=f"it {why}"):
         to_micropython(lambda x: x.cast(dtype), tmp_path / "a.py", Tensor.ones([1, 3]))
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_more_weights_than_a_board_keeps_are_refused_at_once(int8, tmp_path):
+    weight = Tensor.zeros([4200, 4200], DEVICE)
+    x = Tensor.ones([1, 4200], DEVICE)
+    with pytest.raises(ArgumentError, match=r"MiB, and boards keep up to 16 MiB"):
+        to_micropython(lambda x: x.matmul(weight), tmp_path / "a.py", x, int8=int8)
+    assert not (tmp_path / "a.py").exists()

@@ -315,15 +315,20 @@ def test_a_file_that_became_shorter_is_not_read(tmp_path):
 
 def test_the_layout_of_pytorch_is_recognized(tmp_path):
     from burnbook.exporters import to_pytorch
+    from burnbook.importers import IdentityAdapter
+
+    def own(path):  # whatever the file says
+        return SafetensorsStore.from_file(path).with_from_adapter(IdentityAdapter())
 
     layer = nn.LinearConfig(2, 3).init(Numpy())
     path = to_pytorch(layer, tmp_path / "a.safetensors")
     with pytest.raises(RecordError, match=r"try: with_from_adapter\(PyTorchToBurn"):
-        layer.load_from(SafetensorsStore.from_file(path))
+        layer.load_from(own(path))
+    assert len(layer.load_from(SafetensorsStore.from_file(path))[1].applied) == 2
     norm = nn.LayerNormConfig(2).init(Numpy())
     path = to_pytorch(norm, tmp_path / "b.safetensors")
     with pytest.raises(RecordError, match=r"try: with_from_adapter\(PyTorchToBurn"):
-        norm.load_from(SafetensorsStore.from_file(path))
+        norm.load_from(own(path))
     other = nn.LinearConfig(2, 5).init(Numpy())
     with pytest.raises(RecordError, match="try: with_key_remapping"):
         other.load_from(SafetensorsStore.from_file(path))

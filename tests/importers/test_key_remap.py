@@ -98,30 +98,19 @@ def test_all_tensors_that_share_names_are_counted():
         ("fc.offset_of_b", "fc.offset_of_b"),
     ],
 )
-def test_a_misnamed_bias_is_left_out_with_a_warning(name, told, tmp_path):
+def test_a_misnamed_bias_is_refused_with_the_name_that_is_meant(name, told, tmp_path):
     path = written(tmp_path, "a.pt", "fc.weight", name)
     record = PyTorchFileRecorder(FullPrecisionSettings).load(path, Numpy())
-    with pytest.warns(UserWarning, match="left out") as caught:
-        made = net().load_record(record)
-    assert made.fc.bias is None  # as in Burn
-    (warning,) = caught
-    assert "fc.bias" in str(warning.message)
-    assert told in str(warning.message)
-    assert warning.filename == __file__
+    with pytest.raises(RecordError) as caught:
+        net().load_record(record)
+    assert "fc.bias " in str(caught.value)
+    assert told in str(caught.value)
+    assert net().load_record(record, partial=True).fc.bias is not None
     fitting = LoadArgs(path).with_key_remap(f"^{name}$", "fc.bias")
     record = PyTorchFileRecorder(FullPrecisionSettings).load(fitting, Numpy())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert net().load_record(record).fc.bias is not None
-
-
-@pytest.mark.parametrize("more", [(), ("other.table",)])
-def test_a_bias_that_a_file_does_not_have_is_left_out_in_silence(more, tmp_path):
-    path = written(tmp_path, "a.pt", "fc.weight", *more)
-    record = PyTorchFileRecorder(FullPrecisionSettings).load(path, Numpy())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert net().load_record(record).fc.bias is None
 
 
 def test_arguments_for_another_format_are_refused(tmp_path):

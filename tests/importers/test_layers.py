@@ -201,10 +201,14 @@ def pairs():
     yield torch.nn.Linear(3, 4), col, (2, 3)
     # Rows long enough that their variance is never near zero.
     yield torch.nn.LayerNorm(16), nn.LayerNormConfig(16), (2, 16)
-    yield torch.nn.GroupNorm(2, 4), nn.GroupNormConfig(2, 4), (2, 4, 20)
+    yield (
+        torch.nn.GroupNorm(2, 4),
+        nn.GroupNormConfig(2, 4).with_epsilon_inside(True),
+        (2, 4, 20),
+    )
     yield torch.nn.BatchNorm1d(4), nn.BatchNormConfig(4), (2, 4, 3)
     theirs = torch.nn.InstanceNorm1d(4, affine=True)
-    yield theirs, nn.InstanceNormConfig(4), (2, 4, 20)
+    yield theirs, nn.InstanceNormConfig(4).with_epsilon_inside(True), (2, 4, 20)
     yield torch.nn.RMSNorm(4, eps=1e-5), nn.RmsNormConfig(4), (2, 4)
     yield torch.nn.PReLU(), nn.PReluConfig(), (2, 4)
     yield torch.nn.Conv1d(2, 4, 3), nn.conv.Conv1dConfig(2, 4, 3), (2, 2, 6)
@@ -229,8 +233,8 @@ def test_a_forget_gate_that_is_missing_has_no_twin():
 def test_blocks_that_do_not_divide_are_an_error(tmp_path):
     torch.save({"weight_ih_l0": torch.zeros(7, 2)}, tmp_path / "a.pt")
     layer = nn.LstmConfig(2, 3, True).init(DEVICE)
-    store = PytorchStore.from_file(tmp_path / "a.pt").allow_partial().validate(False)
-    _, result = layer.load_from(store)
+    store = PytorchStore.from_file(tmp_path / "a.pt")
+    _, result = store.apply_to(layer)
     assert "has no 4 blocks" in str(result.errors[0])
 
 

@@ -1,12 +1,20 @@
 """What PyTorch writes is read as PyTorch would read it; what is no data is refused."""
 
 import argparse
+import collections
+import datetime
+import decimal
+import enum
+import functools
 import io
 import os
+import pathlib
 import pickle
+import random
 import socket
 import struct
 import tarfile
+import uuid
 import warnings
 import zipfile
 
@@ -14,11 +22,18 @@ import numpy as np
 import pytest
 
 from burnbook.core.errors import RecordError
+from burnbook.importers.pickle_reader import Name
 from burnbook.importers.pytorch_reader import PytorchReader
+from burnbook.importers.torch_values import (
+    Refusal,
+    Storage,
+    TorchNames,
+    TorchTensor,
+)
 from tests.support.cases import cases
 
 torch = pytest.importorskip("torch", reason="PyTorch makes the files")
-from tests.importers.torch_files import Net, as_numpy, numbers, saved  # noqa: E402
+from tests.importers.torch_files import as_numpy, numbers, saved  # noqa: E402
 
 
 def read(data, key=None):
@@ -164,25 +179,119 @@ def test_torchscript_is_read_for_its_weights():
 # Refused, by name
 
 
-def test_a_whole_module_is_refused_with_its_class():
-    with pytest.raises(RecordError) as error:
-        read(saved(Net()))
-    assert "Net" in str(error.value)
-    assert "torch.save(model.state_dict()" in str(error.value)
-    with pytest.raises(RecordError, match=r"torch\.nn\.modules\.linear\.Linear"):
-        read(saved(torch.nn.Linear(2, 3)))
+class Kept(dict):
+    """A dict of somebody's own."""
 
 
-def test_numbers_of_numpy_are_refused():
-    with pytest.raises(RecordError, match=r"of NumPy \(numpy\..*\.scalar\)"):
-        read(saved({"loss": np.float64(0.5), "w": numbers(2)}))
-    with pytest.raises(RecordError, match=r"torch\.from_numpy"):
-        read(pickle.dumps({"w": np.zeros(3)}))
+class Colour(enum.Enum):
+    RED = 1
 
 
-def test_other_objects_are_refused():
-    with pytest.raises(RecordError, match=r"argparse\.Namespace"):
-        read(saved({"args": argparse.Namespace(lr=0.1)}))
+#: What checkpoints hold beside the weights.
+BESIDE = [
+    *(np.float64(0.93), np.int64(3), np.arange(3.0), np.ma.array([1.0])),
+    *(np.array(["a"], object), np.random.RandomState(0), np.random.default_rng(0)),
+    *(argparse.Namespace(lr=0.1), pathlib.PurePosixPath("a"), pathlib.Path("a")),
+    *({"lr": 0.1}, {np.int64(0): 1}, {pathlib.Path("a")}, Colour.RED, 1j, slice(1, 2)),
+    *(datetime.datetime(2020, 1, 1), datetime.timedelta(1), decimal.Decimal("1")),
+    *(uuid.UUID(int=1), collections.deque([1]), random.Random(0), range(3)),
+    *(functools.partial(torch.nn.functional.relu, inplace=True), ValueError("x")),
+    *(torch.Generator(), torch.nn.functional.gelu, bytearray(b"x"), np.float32),
+    *(torch.device("cpu"), torch.Size([2]), torch.float16, torch.optim.Adam),
+    *(collections.Counter("a"), Kept(a=1), torch.nn.CrossEntropyLoss()),
+]
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("beside", BESIDE, ids=lambda value: type(value).__name__)
+def test_what_stands_beside_the_weights_does_not_keep_them_back(beside, old):
+    options = {"_use_new_zipfile_serialization": False} if old else {}
+    data = saved({"model": {"w": numbers(2)}, "best": beside}, **options)
+    whole = read(data)
+    assert whole.keys() == ["model.w"]
+    assert read(data, "model").keys() == ["w"]
+    assert all(isinstance(text, str) for text in whole.skipped.values())
+
+
+def test_objects_are_named():
+    given = {"a": np.float64(1), "b": np.ones(2), "c": argparse.Namespace()}
+    assert read(saved(given)).skipped == {
+        "a": "a number of NumPy",
+        "b": "an array of NumPy; try: torch.from_numpy(array) before torch.save",
+        "c": "an object of the class argparse.Namespace",
+    }
+
+
+def test_an_object_alone_is_refused_with_its_class():
+    for alone, told in (
+        (argparse.Namespace(lr=0.1), r"argparse\.Namespace"),
+        (np.zeros(3), "an array of NumPy"),
+        ({"args": argparse.Namespace()}, r"argparse\.Namespace"),
+    ):
+        with pytest.raises(RecordError, match=told):
+            read(saved(alone), "args" if isinstance(alone, dict) else None)
+
+
+class Whole(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        conv, lstm = torch.nn.Conv2d(1, 2, 3), torch.nn.LSTM(2, 3, bidirectional=True)
+        self.layers = torch.nn.Sequential(conv, torch.nn.BatchNorm2d(2), lstm)
+        self.act, self.options = torch.nn.functional.relu, argparse.Namespace(x=1)
+        self.again = self.layers[0]
+        self.register_buffer("seen", torch.ones(2))
+        self.register_buffer("cache", torch.ones(2), persistent=False)
+        self.register_buffer("nothing", None)
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("key", [None, "ema"])
+def test_a_whole_module_is_read_as_its_state_dict(key, old):
+    module = Whole()
+    value = module if key is None else {"epoch": 3, key: module}
+    options = {"_use_new_zipfile_serialization": False} if old else {}
+    reader = read(saved(value, **options), key)
+    wanted = module.state_dict()
+    assert reader.keys() == sorted(wanted)
+    for name, tensor in wanted.items():
+        np.testing.assert_array_equal(reader[name].load().array, tensor.numpy())
+
+
+def test_the_sign_that_pytorch_keeps_beside_a_tensor_is_obeyed():
+    z = torch.complex(torch.ones(2, 3), torch.arange(6.0).reshape(2, 3))
+    for dtype in (torch.complex64, torch.complex128):
+        given = {"im": z.to(dtype).conj().imag, "t": z.to(dtype).conj().imag.T}
+        assert given["im"].is_neg()
+        for old in (False, True):
+            data = saved(given, _use_new_zipfile_serialization=not old)
+            reader = read(data)
+            for name, tensor in given.items():
+                wanted = tensor.resolve_neg().numpy()
+                np.testing.assert_array_equal(reader[name].load().array, wanted)
+
+
+def test_what_is_not_known_beside_a_tensor_is_refused():
+    made = TorchTensor(Storage("f32", "0", 2), 0, (2,), (1,), "f32")
+    args = (made.storage, 0, (2,), (1,), False, {})
+    names = TorchNames(lambda key: made.storage)
+    for function in ("_rebuild_tensor_v2", "_rebuild_tensor_v3"):
+        name = Name(f"torch._utils.{function}")
+        kind = (Name("torch.float32"),) if function.endswith("v3") else ()
+        for metadata, told in (
+            (None, ""),
+            ({}, ""),
+            ({"neg": False}, ""),
+            ({"zoom": True}, "kept with 'zoom'"),
+            ({"conj": True}, "kept with 'conj' as f32"),
+        ):
+            held = names.call(name, (*args, *kind, metadata))
+            assert isinstance(held, Refusal if told else TorchTensor)
+            assert told in str(held)
+    unknown = names.call(Name("torch._utils._rebuild_new_kind"), ())
+    assert unknown.what == "made by torch._utils._rebuild_new_kind"
+    subclass = (name, Name("torchao.Quantized"), (*args, Name("torch.float32")), {})
+    held = names.call(Name("torch._tensor._rebuild_from_type_v2"), subclass)
+    assert held.what == "of the class torchao.Quantized"
 
 
 class Calls:

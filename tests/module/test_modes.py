@@ -171,6 +171,12 @@ class Halve(ModuleMapper):
         return tensor * 0.5
 
 
+def with_nothing(model):
+    """Loaded from a record that holds nothing of it."""
+    with pytest.warns(UserWarning, match="0 of 8 parameters loaded"):
+        return model.load_partial({})[0]
+
+
 SURVIVES = {
     "map": lambda m: m.map(Halve()),
     "fork": lambda m: m.fork(AD),
@@ -181,7 +187,8 @@ SURVIVES = {
     "freeze": lambda m: m.freeze_group(ParamGroup.from_predicate("head")),
     "replace": lambda m: m.replace(dropouts=list(m.dropouts)),
     "record": lambda m: m.load_record(net().into_record()),
-    "partial": lambda m: m.load_partial({})[0],
+    "partial": lambda m: m.load_partial({"head": net().into_record()["head"]})[0],
+    "nothing": with_nothing,
     "pickle": lambda m: pickle.loads(pickle.dumps(m)),
     "lora": lambda m: m.apply_lora(Lora(1, 2.0)),
     "quantized": lambda m: m.valid().quantize_weights(

@@ -176,13 +176,13 @@ def test_partial_loading_reports_every_parameter():
     model, new = small(4), small(4)
     loaded, report = model.load_partial(old.into_record())
     assert same_values(loaded.first, old.first)
-    assert loaded.head.bias is None
+    assert loaded.head.bias is model.head.bias
     assert str(report) == (
         "Small: 2 of 6 parameters loaded\n"
         "  loaded  first.weight\n"
         "  loaded  first.bias\n"
         "  kept    head.weight      record [2, 3], module [2, 4]\n"
-        "  kept    head.bias        left out, as in the record\n"
+        "  kept    head.bias        left out in the record\n"
         "  kept    layers.0.weight  record a list of 2, module a list of 1\n"
         "  kept    layers.0.bias    record a list of 2, module a list of 1\n"
         "  unused  extra.weight     not in the module\n"
@@ -199,8 +199,13 @@ def test_partial_loading_reports_every_parameter():
 def test_an_option_follows_the_record():
     linear = LinearConfig(2, 2).init(PLAIN)
     plain = LinearConfig(2, 2).with_bias(False).init(PLAIN)
-    assert linear.load_record(plain.into_record()).bias is None
-    assert plain.load_record(linear.into_record()).bias is None
+    with pytest.warns(UserWarning, match="bias  left out in the record"):
+        assert linear.load_record(plain.into_record()).bias is None
+    assert linear.load_record(plain.into_record(), partial=True).bias is linear.bias
+    with pytest.raises(RecordError, match="bias  not in the module") as caught:
+        plain.load_record(linear.into_record())
+    assert caught.value.cure.startswith("with_bias(True) in the config")
+    assert plain.load_record(linear.into_record().allow_unused()).bias is None
 
 
 def test_lists_must_have_the_same_length():

@@ -164,6 +164,7 @@ def test_attention_with_every_mask(quiet, pad, attn):
     assert repr(out) == "MhaOutput(context [2, 4, 12])"
 
 
+@pytest.mark.filterwarnings("ignore:.*hides every key")
 def test_a_query_that_sees_nothing_sees_all_alike():
     """Burn hides by a low number, not by −∞: no NaN."""
     layer = nn.MultiHeadAttentionConfig(4, 2).init(PLAIN)

@@ -51,13 +51,13 @@ def test_transposed_layers_equal_their_loops(dims):
     assert layer.weight.shape == (4, 1, *[3] * dims)
 
 
-@pytest.mark.parametrize(("kernel", "size"), [(1, 10), (3, 10), (5, 10), (2, 11)])
-def test_same_padding_keeps_the_size_for_odd_kernels(kernel, size):
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+def test_same_padding_keeps_the_size(kernel):
     line = nn.Conv1dConfig(1, 1, kernel).with_padding(PaddingConfig1d.Same)
-    assert line.init(PLAIN).forward(Tensor.ones([1, 1, 10], PLAIN)).dims()[2] == size
+    assert line.init(PLAIN).forward(Tensor.ones([1, 1, 10], PLAIN)).dims()[2] == 10
     volume = nn.Conv3dConfig([1, 1], [1, kernel, 3]).with_padding(PaddingConfig3d.Same)
     x = Tensor.ones([1, 1, 2, 10, 4], PLAIN)
-    assert volume.init(PLAIN).forward(x).dims() == (1, 1, 2, size, 4)
+    assert volume.init(PLAIN).forward(x).dims() == (1, 1, 2, 10, 4)
 
 
 def test_deform_conv2d_without_offsets_is_conv2d():

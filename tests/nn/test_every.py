@@ -52,6 +52,11 @@ def decode(decoder, x, memory):
     return made if isinstance(made, Tensor) else made.target
 
 
+def of_logs(loss, scores, targets):
+    """A loss of log-probabilities, made of scores."""
+    return loss.forward(scores.log_softmax(1), targets)
+
+
 def key_biases(*paths):
     """A bias of all keys moves all scores alike, and so no weight."""
     return tuple(f"{path}key.bias" for path in paths)
@@ -207,7 +212,7 @@ EVERY: list[tuple[Any, ...]] = [
     (nn.HuberLossConfig(0.5), [4, 3], [4, 3]),
     (nn.SmoothL1LossConfig(), [4, 3], [4, 3]),
     (nn.LpLossConfig(3.0), [4, 3], [4, 3]),
-    (nn.KLDivLossConfig(), [4, 3], SHARES),
+    (nn.KLDivLossConfig(), [4, 3], SHARES, More(forward=of_logs)),
     (nn.PoissonNllLossConfig(), [4, 3], SHARES),
     (nn.GaussianNLLLossConfig(), [4, 3], [4, 3], SHARES),
     (nn.CosineEmbeddingLossConfig(), [4, 3], [4, 3], WHICH),

@@ -122,7 +122,7 @@ def gaussian(x, y, v):
 
 
 def gaussian_full(x, y, v):
-    v = np.maximum(v, 0.4)
+    v = np.maximum(v, 0.05)
     return gaussian(x, y, v) + np.log(2 * math.pi) / 2
 
 
@@ -132,7 +132,7 @@ def similar(a, b, y):
 
 RATE = nn.PoissonNllLossConfig(log_input=False, eps=1e-3)
 FULL_POISSON = nn.PoissonNllLossConfig(full=True)
-FULL_GAUSSIAN = nn.GaussianNLLLossConfig(full=True, eps=0.4)
+FULL_GAUSSIAN = nn.GaussianNLLLossConfig(full=True, eps=0.05)
 HINGE, RANKING = (
     nn.HingeEmbeddingLossConfig(margin=0.6),
     nn.MarginRankingLossConfig(margin=0.3),
@@ -158,8 +158,8 @@ FORMULAS = {
     "poisson-rate": (RATE, lambda x, y: x - y * np.log(x + 1e-3), (P, COUNTS)),
     "gaussian": (nn.GaussianNLLLossConfig(), gaussian, (X, Y, P)),
     "gaussian-full": (FULL_GAUSSIAN, gaussian_full, (X, Y, P[:, :1])),
-    "kl_div": (nn.KLDivLossConfig(), lambda x, y: y * (np.log(y) - x), (X, SHARES)),
-    "kl_div-log": (KL_LOG, lambda x, y: np.exp(y) * (y - x), (X, LOGS)),
+    "kl_div": (nn.KLDivLossConfig(), lambda x, y: y * (np.log(y) - x), (LOGS, SHARES)),
+    "kl_div-log": (KL_LOG, lambda x, y: np.exp(y) * (y - x), (LOGS * 2, LOGS)),
     "cosine": (nn.CosineEmbeddingLossConfig(margin=-0.5), similar, (X, Y, ROW_SIGNS)),
     "hinge": (HINGE, lambda x, y: np.where(y == 1, x, np.maximum(0, 0.6 - x)), XS),
     "ranking": (RANKING, lambda a, b, y: np.maximum(0, 0.3 - y * (a - b)), XYS),

@@ -50,11 +50,11 @@ def test_conv2d_equals_its_loops(groups, stride, padding, size):
     assert np.allclose(layer.forward(x), wanted)
 
 
-@pytest.mark.parametrize(("kernel", "size"), [(1, 10), (3, 10), (5, 10), (2, 11)])
-def test_same_padding_keeps_the_size_for_odd_kernels(kernel, size):
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+def test_same_padding_keeps_the_size(kernel):
     config = nn.Conv2dConfig([1, 1], [kernel, 3]).with_padding(PaddingConfig2d.Same)
     x = Tensor.ones([1, 1, 10, 7], PLAIN)
-    assert config.init(PLAIN).forward(x).dims() == (1, 1, size, 7)
+    assert config.init(PLAIN).forward(x).dims() == (1, 1, 10, 7)
     wide = config.with_stride([2, 2]).init(PLAIN)
     assert wide.forward(x).dims()[3] == 7
 

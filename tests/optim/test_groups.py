@@ -116,11 +116,29 @@ def test_the_last_group_of_a_parameter_has_its_rule():
 
 def test_a_clipping_of_the_optimizer_is_not_that_of_a_group():
     optim = SgdConfig(gradient_clipping=GradientClippingConfig.Value(0.5)).init()
-    optim.with_group(BIASES, SgdConfig(gradient_clipping=None))
+    with pytest.warns(UserWarning, match="clips gradients, but not those of"):
+        optim.with_group(BIASES, SgdConfig(gradient_clipping=None))
     module = two()
     far = moved(module, optim.step(0.1, module, ones(module)))
     assert far["first.weight"] == pytest.approx(0.05, rel=1e-3)
     assert far["first.bias"] == pytest.approx(0.1, rel=1e-3)
+
+
+@pytest.mark.parametrize("config", [SgdConfig, AdamConfig])
+def test_the_clipping_of_a_config_is_that_of_its_group(config):
+    field = "gradient_clipping" if config is SgdConfig else "grad_clipping"
+    clip = GradientClippingConfig.Value(0.5)
+    optim = SgdConfig().init().with_group(BIASES, config(**{field: clip}))
+    assert repr(optim.groups[0].grad_clipping) == repr(clip.init())
+
+
+def test_one_clipping_object_gives_one_norm_over_all_parameters():
+    clip, module = GradientClippingConfig.GlobalNorm(1.0).init(), two()
+    optim = SgdConfig().init().with_grad_clipping(clip)
+    optim.with_group(BIASES, SgdConfig(), clip)
+    far = moved(module, optim.step(1.0, module, ones(module)))
+    # 24 gradients of 1: the norm of all is √24, that of one group less.
+    assert list(far.values()) == pytest.approx([24**-0.5] * 4, rel=1e-3)
 
 
 def test_a_parameter_that_changes_its_group_begins_anew():
@@ -368,6 +386,15 @@ def test_gradients_of_several_devices_are_added_where_the_id_says():
 # Errors
 
 
+def test_an_optimizer_in_a_group_is_its_rule():
+    first = AdamConfig().init().with_group(BIASES, SgdConfig().init())
+    second = AdamConfig().init().with_group(BIASES, SgdConfig())
+    assert repr(first.groups[0].rule) == repr(second.groups[0].rule)
+    module = two()
+    steps = [moved(module, o.step(0.1, module, ones(module))) for o in (first, second)]
+    assert steps[0] == steps[1]
+
+
 @cases(
     "build text",
     (lambda: ParamGroup.from_predicate(), "from_predicate: no text is given"),
@@ -375,8 +402,29 @@ def test_gradients_of_several_devices_are_added_where_the_id_says():
     (lambda: ParamGroup.from_regex("("), r"'\(' is not a regular expression"),
     (lambda: AdamConfig().init().with_group(BIASES, 3), "int is not the rule"),
     (
-        lambda: AdamConfig().init().with_group(BIASES, AdamConfig().init()),
-        "OptimizerAdaptor is not the rule",
+        lambda: AdamConfig().init().with_group(BIASES, GradientClippingConfig),
+        "is not the rule",
+    ),
+    (
+        lambda: (
+            AdamConfig()
+            .init()
+            .with_group(
+                BIASES,
+                AdamConfig()
+                .init()
+                .with_grad_clipping(GradientClippingConfig.Norm(1.0)),
+            )
+        ),
+        "with groups or clipping of its own is no single rule",
+    ),
+    (
+        lambda: (
+            AdamConfig()
+            .init()
+            .with_group(BIASES, AdamConfig().init().with_group(BIASES, SgdConfig()))
+        ),
+        "with groups or clipping of its own is no single rule",
     ),
     (lambda: MomentumConfig(momentum=-1.0), "momentum is -1.0"),
     (lambda: MomentumConfig(dampening=1.0), r"dampening is 1.0, not in \[0, 1\)"),

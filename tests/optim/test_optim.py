@@ -323,7 +323,9 @@ def test_a_group_has_a_global_norm_of_its_own():
         .with_group(group, SgdConfig(), GradientClippingConfig.GlobalNorm(0.5))
     )
     assert np.allclose(moved(apart), [1.0, 0.5], atol=1e-4)
-    unbound = SgdConfig().init().with_grad_clipping(both).with_group(group, SgdConfig())
+    unbound = SgdConfig().init().with_grad_clipping(both)
+    with pytest.warns(UserWarning, match=r"try: clip = .*with_group\(…, clip\)"):
+        unbound.with_group(group, SgdConfig())
     assert np.allclose(moved(unbound), [1.0, np.linalg.norm(rows[second])], atol=1e-4)
 
 

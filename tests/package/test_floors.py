@@ -28,8 +28,8 @@ optim
 lr_scheduler
 data
 record
-train
 program
+train
 importers
 exporters examples rust
 reference
@@ -42,6 +42,7 @@ __main__
 # for nothing before all of them are there.
 LATE = {
     "burnbook.backend.fusion.fusion": {"burnbook.program.compiler.streams"},
+    "burnbook.module.files": {"burnbook.record.native"},
     "burnbook.record.inspection": {"burnbook.importers.tensor_file"},
     # Only names: of what users know from elsewhere, of their own lines, of types.
     "burnbook.core.other_names": {

@@ -336,7 +336,8 @@ def test_bytes_are_read_as_a_file_is(tmp_path):
     (header({"a": row(0, 4, shape=[True])}, 4), "a has an impossible shape"),
     (header({"a": row(0, 4, shape=[1.0])}, 4), "a has an impossible shape"),
     (header({"a": row(0, 4.0)}, 4), "a has an impossible position"),
-    (header({"a": row(0, 4) | {"more": 1}}, 4), "a is not described"),
+    (header({"a": {"dtype": "F32", "shape": [1]} | {"more": 1}}, 4), "not described"),
+    (header({"a": {"shape": [1], "data_offsets": [0, 4]}}, 4), "a is not described"),
     (header({"a": row(0, 3, "F4", [7])}, 3), "a does not fit its shape"),
     (header({"a": row(0, 0, shape=[2**61, 0])}), "a has an impossible shape"),
     (header({"a": row(0, 0, "F64", [0, 2**60])}), "a has an impossible shape"),
@@ -349,6 +350,18 @@ def test_a_header_that_lies_is_refused_by_name(data, what, tmp_path):
     if data:
         with pytest.raises(RecordError, match=what):
             SafetensorsFile.from_bytes(data)
+
+
+def test_what_a_description_says_beside_is_left_as_the_official_library_does(tmp_path):
+    data = header({"a": row(0, 4) | {"more": {"x": [1]}}}, 4)
+    (tmp_path / "m.safetensors").write_bytes(data)
+    for file in (
+        SafetensorsFile(tmp_path / "m.safetensors"),
+        SafetensorsFile.from_bytes(data),
+    ):
+        assert (file.keys(), file["a"]) == (["a"], TensorData([0.0]))
+    official = pytest.importorskip("safetensors.numpy")
+    assert official.load(data)["a"].tolist() == [0.0]
 
 
 def test_a_long_header_is_refused_before_it_is_read(tmp_path, monkeypatch):

@@ -384,3 +384,65 @@ def test_print_shows_every_row_and_repr_counts_them():
         assert f"\n  {theirs.code}\n    " in text
         assert row.advice.remark in text
     assert len(repr(found).splitlines()) == 1
+
+
+# Everything by which models and weights come and go, and what makes programs of them.
+WAYS = ("burnbook.importers", "burnbook.exporters", "burnbook.importers.onnx")
+TOOLS = ("capture", "capture_training", "functional_call")
+HABITS = [
+    *("torch.load", "torch.save", "onnx.export", "torch.compile", "autocast"),
+    *("DataParallel", "ImageFolder", "tensorboard", "functional_call", "GradScaler"),
+    *("checkpoint", "profiler", "detect_anomaly", "distributions", "AveragedModel"),
+    *("ceil_mode", "vmap", "jit.trace"),
+]
+# Parts of a way that stands in a row: adapters, reports, and what raises.
+PARTS = {"ApplyError", "ApplyResult", "NotApplied", "LazyArray", "OnnxReport"}
+PARTS |= {"Adapter", "AdapterType", "BurnToPyTorchAdapter", "FloatCastAdapter"}
+PARTS |= {"HalfPrecisionAdapter", "IdentityAdapter", "PyTorchToBurnAdapter"}
+PARTS |= {"KeyRemapper", "ModuleStore", "PathFilter", "RecordType", "Backend"}
+PARTS |= {"check", "compare", "original_names", "source_of", "load"}
+
+
+@pytest.mark.parametrize("package", WAYS)
+def test_every_importer_and_exporter_stands_in_a_row(package):
+    words = " ".join(
+        f"{row.advice.code} {row.advice.remark}" for row in all_rows() if row.theirs
+    )
+    public = set(importlib.import_module(package).__all__) - PARTS
+    assert {name for name in public if not re.search(rf"\b{name}\b", words)} == set()
+
+
+def test_capture_and_the_like_stand_in_a_row():
+    words = " ".join(f"{row.advice.code} {row.advice.remark}" for row in all_rows())
+    assert {name for name in TOOLS if not re.search(rf"\b{name}\b", words)} == set()
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_a_tool_or_option_of_pytorch_has_a_row(habit):
+    assert len(coming_from("PyTorch", find=habit)) > 0
+
+
+def test_what_is_not_compared_has_a_note():
+    bare = [
+        row.advice.code
+        for row in all_rows()
+        if any(theirs.how == "runs" for theirs in row.theirs)
+        and row.advice.code != "-"
+        and not row.advice.remark
+    ]
+    assert bare == []
+
+
+def test_saving_a_model_keeps_its_precision(ours, tmp_path):
+    """What stands for torch.save writes the numbers as they are."""
+    rows = [
+        row
+        for row, theirs in coming_from("PyTorch", find="torch.save(model").rows
+        if "save_file" in row.advice.code
+    ]
+    assert rows
+    for row in rows:
+        assert "CompactRecorder" not in row.advice.code
+        path = result_of(row.advice.code, {**ours, "path": str(tmp_path / "kept")})
+        kept = ours["model"].load_file(path, ours["NamedMpkFileRecorder"]())
+        assert np.array_equal(kept.fc1.weight.val(), ours["model"].fc1.weight.val())

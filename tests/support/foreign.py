@@ -72,7 +72,8 @@ def mask(path):
 def images_in_folder(path):
     from burnbook.data import ImageFolderDataset
 
-    ImageFolderDataset.new_classification(Path(path).parent).get(0)
+    folder = Path(path).parent
+    ImageFolderDataset.new_classification(folder, classes=["cat", "dog"]).get(0)
 
 
 def coco(path):

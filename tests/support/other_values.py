@@ -2,12 +2,14 @@
 
 import copy
 import os
+import re
 
 import numpy as np
 
 import burnbook
 from burnbook import data, lr_scheduler, nn, optim, record, train
 from burnbook.core.other_names import tables
+from burnbook.exporters import to_pytorch
 from burnbook.module import ModuleMapper
 from burnbook.prelude import Autodiff, Module, Numpy, Param, Tensor, TensorData
 from tests.support.torch_weights import copy_into
@@ -25,7 +27,8 @@ class Net(Module):
         return train.TrainOutput(self, loss.backward(), loss)
 
     def valid_step(self, batch):
-        return self.forward(batch).sum()
+        out = self.forward(batch)
+        return train.RegressionOutput(out.sum(), out, out)
 
 
 class Double(ModuleMapper):
@@ -106,8 +109,10 @@ def closure(model):
 
 def save_all(made, folder):
     """The files that the code loads, in a folder."""
-    recorder = record.CompactRecorder()
+    recorder = record.NamedMpkFileRecorder()
     made["model"].save_file(folder / "saved", recorder)
+    made["model"].save_file(folder / "half", record.CompactRecorder())
+    to_pytorch(made["model"], folder / "net.pt")
     recorder.record(made["optim"].into_record(), folder / "states")
     recorder.record(made["lbfgs"].into_record(), folder / "curvature")
     made["config"].save(folder / "config.json")
@@ -118,7 +123,19 @@ def save_all(made, folder):
     metadata = {"format": "pt"}
     record.SafetensorsRecorder(metadata=metadata).record(theirs, folder / "theirs")
     weights = str(folder / "theirs.safetensors")
-    return {**made, "path": str(folder / "saved"), "weights": weights}
+    made["model"].save_file(folder / "own", record.SafetensorsRecorder())
+    return {
+        **made,
+        "path": str(folder / "saved"),
+        "half": str(folder / "half"),
+        "weights": weights,
+        "torch_file": str(folder / "net.pt"),
+        "safetensors_file": weights,
+        "record_of_model": made["model"].into_record(),
+        "states": made["optim"].into_record(),
+        "curvature": made["lbfgs"].into_record(),
+        "progress": made["scheduler"].into_record(),
+    }
 
 
 def fresh(names, section, code):
@@ -128,7 +145,8 @@ def fresh(names, section, code):
     own = {"loss": (x @ names["weight"]).sum()}
     if "model" in code or section == "Learner":
         own |= {"x": x}
-    if section in ("Learner", "LearnerBuilder") or "fit(" in code:
+    trains = re.search(NEEDS_TRAINING, code) or "learner." in code
+    if section in ("Learner", "LearnerBuilder") or trains:
         own |= training(names)
     if section == "Optimizer":
         own |= {"path": "states"}
@@ -140,6 +158,9 @@ def fresh(names, section, code):
     if section == "Config":
         own |= {"path": "config.json"}
     return own
+
+
+NEEDS_TRAINING = r"fit\(|builder|EvaluatorBuilder|\bvalid\b"
 
 
 def training(names):

@@ -80,7 +80,7 @@ def test_x_at_says_what_it_waits_for():
 
 
 def test_a_changed_copy_that_nobody_keeps_warns():
-    with pytest.warns(ResultDropped, match=r"x = x.at\[…\].set\(value\)"):
+    with pytest.warns(ResultDropped, match=r"X = X.at\[0\].set\(1.0\)"):
         X.at[0].set(1.0)
 
 
@@ -221,9 +221,10 @@ def test_int_backends_keep_their_element_type(name):
     device = Numpy(int=name)
     x = Tensor.from_ints([[3, 1], [2, 0]], device)
     made = (
-        x + 1, x * 2, x / 2, x % 2, x**2, x.sum(), x.max(), x.max_dim(0), x.sort(1),
-        x.argsort(0), x.sort_descending(0), x.cumsum(0), x.prod_dim(1), x & 1, ~x,
-        x.triu(), x.one_hot(4), x.equal(1).int(), x.greater(1).argwhere(), x.cummax(0),
+        x + 1, x * 2, x // 2, x.div(2), x % 2, x**2, x.sum(), x.max(), x.max_dim(0),
+        x.sort(1), x.argsort(0), x.sort_descending(0), x.cumsum(0), x.prod_dim(1),
+        x & 1, ~x, x.triu(), x.one_hot(4), x.equal(1).int(), x.greater(1).argwhere(),
+        x.cummax(0),
         Tensor.arange(0, 3, device), Tensor.cartesian_grid([2, 2], device),
     )  # fmt: skip
     assert {t.dtype for t in made} == {name}

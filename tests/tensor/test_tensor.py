@@ -12,6 +12,7 @@ from burnbook.core.errors import (
     BackendError,
     DataError,
     DimError,
+    FractionDropped,
     KindError,
     ShapeError,
 )
@@ -191,6 +192,16 @@ def test_the_mean_of_whole_numbers_is_whole_or_an_error():
     assert values(hits.float().mean()) == [0.75]
 
 
+def test_methods_that_take_a_number():
+    x = Tensor.from_data([2.0, 5.0])
+    assert values(x.add_scalar(0.5)) == [2.5, 5.5]
+    assert values(x.sub_scalar(0.5)) == [1.5, 4.5]
+    assert values(x.mul_scalar(0.5)) == [1.0, 2.5]
+    assert values(x.div_scalar(2)) == [1.0, 2.5]
+    assert values(x.remainder_scalar(2)) == [0.0, 1.0]
+    assert values(x.powf_scalar(2.0)) == [4.0, 25.0]
+
+
 def test_powers_as_in_the_book():
     x = Tensor.from_data([2.0, 3.0])
     assert values(x.powi(Tensor.from_ints([3, 2]))) == [8.0, 9.0]
@@ -267,7 +278,10 @@ def test_one_number_takes_the_formats_of_python():
 
 def test_whole_numbers_divide_toward_zero():
     x = Tensor.from_ints([-7, 7])
-    assert values(x / 2) == [-3, 3]
+    assert values(x.div(2)) == [-3, 3]
+    with pytest.warns(FractionDropped, match="a rest is cut off"):
+        assert values(x / 2) == [-3, 3]
+    assert values(x / 7) == [-1, 1]
     assert values(x % 4) == [1, 3]
     with pytest.raises(ZeroDivisionError):
         x / 0

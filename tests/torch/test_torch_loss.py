@@ -39,6 +39,7 @@ SIGNS = np.where(RNG.random((6, 4)) < 0.5, -1.0, 1.0)
 ROW_SIGNS = np.where(RNG.random(6) < 0.5, -1, 1)
 CLASSES = RNG.integers(0, 4, 6)
 SHARES = P / P.sum(1, keepdims=True)
+LOGS = np.log(P)
 GAUSSIAN, POISSON = GaussianNLLLossConfig(), PoissonNllLossConfig()
 HINGE = HingeEmbeddingLossConfig(margin=0.7)
 RANKING = MarginRankingLossConfig(margin=0.2)
@@ -55,8 +56,8 @@ CASES = {
         *({"log_input": False}, (P, COUNTS)),
     ),
     "gaussian": (GAUSSIAN.with_full(True), "GaussianNLLLoss", {"full": True}, (*XY, P)),
-    "kl_div": (KLDivLossConfig(), "KLDivLoss", {}, (X, SHARES)),
-    "kl_div-log": (KL_LOG, "KLDivLoss", {"log_target": True}, (X, np.log(SHARES))),
+    "kl_div": (KLDivLossConfig(), "KLDivLoss", {}, (LOGS, SHARES)),
+    "kl_div-log": (KL_LOG, "KLDivLoss", {"log_target": True}, (LOGS, np.log(SHARES))),
     "hinge": (HINGE, "HingeEmbeddingLoss", {"margin": 0.7}, (X, SIGNS)),
     "ranking": (RANKING, "MarginRankingLoss", {"margin": 0.2}, (*XY, SIGNS)),
     "multi_margin": (MARGIN.with_margin(0.9), "MultiMarginLoss", {"margin": 0.9}, XC),
@@ -150,13 +151,15 @@ def test_each_loss_and_its_slope_without_a_reduction(name, rows, device):
     np.testing.assert_allclose(np.asarray(slope), y.grad.numpy(), **near)
     total = loss.forward(*mine, Reduction.Sum).into_scalar()
     assert np.isclose(total, wanted.sum().item(), rtol=1e-5)
+    if not rows:
+        return  # a mean of none is refused, where PyTorch's is NaN
     mean = loss.forward(*mine, Reduction.Mean).into_scalar()
     assert np.isclose(mean, wanted.mean().item(), rtol=1e-5, equal_nan=True)
 
 
 def test_the_divergence_over_the_batch():
     theirs = torch.nn.KLDivLoss(reduction="batchmean")
-    compare(KLDivLossConfig().init().forward, theirs, (X, SHARES))
+    compare(KLDivLossConfig().init().forward, theirs, (LOGS, SHARES))
 
 
 @pytest.mark.parametrize("reduction", [Reduction.Mean, Reduction.Sum], ids=str)

@@ -338,6 +338,7 @@ def test_the_average_has_the_statistics_of_the_trained_model(tmp_path):
     assert not np.allclose(means[0], means[2])
 
 
+@pytest.mark.filterwarnings("ignore:.* is better when")
 def test_the_best_epoch_is_restored(tmp_path):
     models, notes = [], Notes()
     best = RestoreBest("Accuracy", Direction.Lowest)  # so that it is not the last one
@@ -351,6 +352,7 @@ def test_the_best_epoch_is_restored(tmp_path):
     assert best.status() == f"Accuracy {value:.2f} in epoch {epoch}"
 
 
+@pytest.mark.filterwarnings("ignore:.* is better when")
 def test_the_best_model_is_as_it_was_validated_statistics_included(tmp_path):
     best = RestoreBest("Loss", Direction.Highest)  # the first one
     trained = fitted(builder(tmp_path / "a", 4).callback(best), normed())
@@ -359,6 +361,7 @@ def test_the_best_model_is_as_it_was_validated_statistics_included(tmp_path):
     assert same_weights(trained.model, shorter.model)
 
 
+@pytest.mark.filterwarnings("ignore:.* is better when")
 def test_the_best_average_is_restored_where_averages_are_validated(tmp_path):
     ema, best, kept = Ema(0.8), RestoreBest("Loss", Direction.Highest), []
     made = builder(tmp_path, 3).callback(ema)

@@ -92,15 +92,6 @@ def test_two_fits_are_one_of_as_many_epochs(tmp_path, fit):
     assert Run(folders[1]).epochs == 4
 
 
-def test_each_fit_gives_a_model_that_is_its_own_result(tmp_path):
-    made = learner(tmp_path / "a", 1)
-    first = made.fit(loader(), loader(1))
-    second = made.fit(loader(), loader(1))
-    assert (first.model is first, second.model is second) == (True, True)
-    third = learner(tmp_path / "b", 1, first).fit(loader(), loader(1))
-    assert third.model is third
-
-
 def test_a_schedule_goes_on_in_the_next_fit(tmp_path):
     cosine = CosineAnnealingLrSchedulerConfig(0.02, 11)
     whole = build(builder(tmp_path / "whole", 4), lr=cosine.init())

@@ -12,7 +12,14 @@ from burnbook.train.checkpoint_strategy import Delete, Save, default_strategy
 from tests.support.cases import cases
 from tests.support.refusals import refused
 from tests.support.run_folders import write_logs
-from tests.support.tiny_training import LOWEST_LOSS, file_names
+from tests.support.tiny_training import (
+    LOWEST_LOSS,
+    Probe,
+    builder,
+    checkpointed,
+    file_names,
+    fitted,
+)
 
 
 def entry(name, value, count=1):
@@ -437,3 +444,23 @@ def test_checkpoints_of_an_earlier_run_are_set_aside_not_lost(tmp_path):
     parts = ("model", "optim", "scheduler")
     aside = [f"{part}-{epoch}.mpk" for part in parts for epoch in (2, 3)]
     assert file_names(folder / "earlier-1") == aside
+
+
+def test_training_again_keeps_the_checkpoints_of_three_earlier_runs(tmp_path):
+    for _ in range(6):
+        fitted(checkpointed(tmp_path, 1))
+    folder = tmp_path / "checkpoint"
+    kept = [path.name for path in folder.iterdir() if path.is_dir()]
+    assert sorted(kept) == ["earlier-3", "earlier-4", "earlier-5"]
+    log = (tmp_path / "experiment.log").read_text()
+    assert "the checkpoints of 3 earlier runs take" in log
+    assert "Removing checkpoints of an older run" in log
+
+
+def test_a_shorter_run_names_the_logs_of_a_longer_one(tmp_path):
+    fitted(builder(tmp_path, 4))
+    probe = Probe()
+    fitted(builder(tmp_path, 2).renderer(probe))
+    assert "the logs epoch-3 to epoch-4 in this folder" in probe.run.notice
+    fitted(builder(tmp_path, 4).renderer(probe))
+    assert not probe.run.notice

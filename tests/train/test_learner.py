@@ -1,5 +1,6 @@
 """The learner: what it writes, whom it tells, how it resumes."""
 
+import asyncio
 import io
 import threading
 import weakref
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 
 from burnbook import nn, train
-from burnbook.core.errors import RecordError, TrainingError
+from burnbook.core.errors import RecordError, TrainingError, UnknownNameError
 from burnbook.grad_clipping import GradientClippingConfig
 from burnbook.module import Module
+from burnbook.module.tree import MODULES
 from burnbook.optim import SgdConfig
+from burnbook.tensor import Tensor
 from tests.support.refusals import refused
 from tests.support.tiny_training import (
     DEVICE,
@@ -32,6 +35,7 @@ from tests.support.tiny_training import (
     learner,
     loader,
     log_lines,
+    recorder,
     same_weights,
     stop_at,
     tiny,
@@ -58,7 +62,7 @@ def test_log_lines_are_the_batches_of_the_epoch(tmp_path):
     for split in ("train", "valid"):
         accuracy = log_lines(tmp_path, split, "Accuracy")
         assert counts_of(accuracy) == ["16", "16", "8"]
-        assert counts_of(log_lines(tmp_path, split, "Loss")) == ["1", "1", "1"]
+        assert counts_of(log_lines(tmp_path, split, "Loss")) == ["16", "16", "8"]
         assert (tmp_path / split / "epoch-1" / "Loss.log").read_text().endswith("\n")
 
 
@@ -385,7 +389,76 @@ def test_a_run_that_has_stopped_early_stays_stopped(tmp_path):
         assert trained.result.interrupted == STOPPED_EARLY
 
 
-def test_what_fit_returns_is_the_model_and_has_it(tmp_path):
-    made = learner(tmp_path, epochs=1).fit(loader(), loader(1))
-    assert isinstance(made, Tiny)
-    assert made.model is made
+# What fit returns
+
+
+class Wrapped(Module):
+    """A model with a field called model, as wrappers have."""
+
+    model: nn.Linear
+    head: nn.Linear
+
+    def forward(self, x):
+        return self.head.forward(self.model.forward(x))
+
+    train_step, valid_step = Tiny.train_step, Tiny.valid_step
+
+
+def attributes(model):
+    """What every part of a model holds beside its fields, and the fields."""
+    return {
+        path: sorted(vars(part))
+        for path, part in MODULES.nodes(model)
+        if isinstance(part, Module)
+    }
+
+
+WAYS = {
+    "fit": lambda made, *data: made.fit(*data),
+    "fit_async": lambda made, *data: asyncio.run(made.fit_async(*data)),
+    "start": lambda made, *data: made.start(*data).wait(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_training_leaves_no_attribute_on_a_model(tmp_path, way):
+    given = tiny()
+    made = learner(tmp_path, epochs=1, model=given)
+    trained = WAYS[way](made, loader(), loader(1))
+    assert attributes(trained) == attributes(given) == attributes(tiny())
+    again = made.fit(loader(), loader(1))
+    assert attributes(again) == attributes(given)
+    assert made.result.model is again
+    x = Tensor.ones([1, 4], DEVICE)
+    trained.features(x, at="first")
+    trained.valid().eval()
+    assert attributes(trained) == attributes(given)
+
+
+@pytest.mark.parametrize("change", ["fit", "valid", "step", "replace"])
+def test_a_trained_model_is_no_result_and_says_where_that_is(tmp_path, change):
+    made = learner(tmp_path, epochs=1)
+    trained = made.fit(loader(), loader(1))
+    assert not hasattr(trained, "model")
+    if change == "valid":
+        trained = trained.valid()
+    if change == "replace":
+        trained = trained.replace()
+    if change == "step":
+        output = trained.train_step(next(iter(loader())))
+        trained = made.optim.step(0.1, trained, output.grads)
+    with pytest.raises(UnknownNameError, match=r"learner\.result\.model") as caught:
+        _ = trained.model
+    assert same_weights(eval(caught.value.cure, {"learner": made}), made.result.model)
+
+
+def test_a_field_called_model_stays_a_field(tmp_path):
+    given = Wrapped(
+        nn.LinearConfig(4, 8).init(DEVICE), nn.LinearConfig(8, 3).init(DEVICE)
+    )
+    made = learner(tmp_path, epochs=1, model=given)
+    trained = made.fit(loader(), loader(1))
+    assert isinstance(trained.model, nn.Linear)
+    assert made.result.model is made.model is trained
+    path = made.result.model.save_file(tmp_path / "whole", recorder())
+    assert same_weights(given.load_file(path, recorder()), trained)

@@ -135,6 +135,25 @@ def test_live_runs_are_found_by_name_and_leave_at_their_end(tmp_path):
     assert trained.result is not None
 
 
+def test_trainings_of_one_cell_are_shown_in_their_order(tmp_path):
+    shown = []
+
+    class Slow(Probe):
+        def start(self, run):
+            time.sleep(0.05 * (2 - len(shown)))
+            shown.append(run.name)
+            super().start(run)
+
+    handles = []
+    for name in ("first", "second"):
+        trained = build(builder(tmp_path / name, 1).renderer(Slow()))
+        handles.append(trained.start(loader(), loader(1)))
+        assert shown[-1] == name
+    for handle in handles:
+        handle.wait()
+    assert shown == ["first", "second"]
+
+
 def test_a_run_that_fails_leaves_too(tmp_path):
     with pytest.raises(Exception, match="no batch"):
         build(builder(tmp_path)).fit(iter([]), loader(1))

@@ -42,7 +42,7 @@ def test_a_run_has_the_layout_of_burn(run, request):
     assert sorted(found.valid[7].metrics) == ["Accuracy", "Loss"]
     for split, epochs in (("train", found.train), ("valid", found.valid)):
         assert [count for _, count in epochs[4].metrics["Accuracy"]] == [16, 16, 8]
-        assert [count for _, count in epochs[4].metrics["Loss"]] == [1, 1, 1]
+        assert [count for _, count in epochs[4].metrics["Loss"]] == [16, 16, 8]
         means = {number: epoch.mean("Loss") for number, epoch in epochs.items()}
         assert dict(result.history.epochs("Loss", split)) == pytest.approx(means)
 

@@ -91,13 +91,13 @@ def test_the_best_one_is_the_accuracy_even_among_equals(data):
     assert whole == f"100,{n}"
 
 
-def test_top_k_leaves_padding_out_but_weighs_the_whole_batch():
+def test_top_k_leaves_padding_out_of_share_and_weight():
     metric = TopKAccuracyMetric(2).with_pad_token(9)
     scores = floats([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     entry = update(metric, scores, ints([1, 9, 2]))
     text = "epoch 50.00 % - batch 50.00 %"
-    assert entry == MetricEntry("Top-K Accuracy", text, "50,3")
-    assert update(metric, scores, ints([9, 9, 9])).serialize == "NaN,3"
+    assert entry == MetricEntry("Top-K Accuracy", text, "50,2")
+    assert update(metric, scores, ints([9, 9, 9])).serialize == "NaN,0"
 
 
 def test_scores_that_are_no_number_are_misses():
@@ -115,7 +115,7 @@ def test_a_target_that_is_no_class_is_refused_unless_it_is_padding(metric, targe
         update(metric, scores, targets)
     assert "with_pad_token" in caught.value.cure
     padded = metric.with_pad_token(target)
-    assert update(padded, scores, targets).serialize == "100,2"
+    assert update(padded, scores, targets).serialize == "100,1"
 
 
 def test_half_a_class_is_none():
@@ -178,7 +178,7 @@ def test_binary_accuracy_leaves_padding_out_and_prints():
     assert repr(metric) == "AccuracyMetric.binary(0.25).with_pad_token(-1)"
     assert repr(AccuracyMetric.binary()) == "AccuracyMetric.binary(0.5)"
     entry = update(metric, floats([0.3, 0.2, 0.9]), ints([1, -1, 0]))
-    assert entry.serialize == "50,3"
+    assert entry.serialize == "50,2"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_hamming_score_is_one_minus_the_loss_of_scikit_learn(sklearn):
 
 def test_hamming_score_squashes_and_has_a_threshold():
     outputs, targets = floats([[0.4, -800.0], [-0.4, 3.0]]), ints([[1, 0], [1, 1]])
-    entry = update(HammingScore(), outputs, targets)
+    entry = update(HammingScore(), floats([[0.4, 0.0], [0.0, 1.0]]), targets)
     text = "epoch 50.00 % - batch 50.00 %"
     assert entry == MetricEntry("Hamming Score", text, "50,2")
     squashed = HammingScore().with_sigmoid(True)
@@ -309,12 +309,10 @@ def test_the_epoch_is_the_fraction_of_its_counts_not_the_mean_of_fractions():
     assert metric.compute() is None
 
 
-def test_nothing_to_divide_by_is_zero_and_for_f_beta_no_class():
+@pytest.mark.parametrize("make", [PrecisionMetric, RecallMetric, FBetaScoreMetric])
+def test_a_class_that_neither_occurs_nor_is_decided_for_is_left_out(make):
     nothing = [[0.1, 0.1], [0.1, 0.2]], [[0, 0], [0, 0]]
-    for metric in (PrecisionMetric(), RecallMetric()):
-        assert metric.update(decisions(*nothing), metadata()).serialize == "0,2"
-        assert metric.value() == 0.0
-    metric = FBetaScoreMetric()
+    metric = make()
     entry = metric.update(decisions(*nothing), metadata())
     assert (entry.formatted, entry.serialize) == ("epoch NaN % - batch NaN %", "NaN,2")
     assert metric.value() is None

@@ -143,12 +143,14 @@ def test_padding_within_a_sequence_is_cut_differently_as_in_burn():
     assert update(WordErrorRate(0), output, target).serialize == "0,1"
 
 
-def test_references_of_nothing_weigh_nothing():
+def test_references_of_nothing_weigh_one_token_where_something_was_said():
     metric = WordErrorRate(0)
-    entry = update(metric, ints([[5, 6]]), ints([[0, 0]]))
+    entry = update(metric, ints([[0, 0]]), ints([[0, 0]]))
     assert (entry.formatted, entry.serialize) == ("epoch NaN % - batch 0.00e0 %", "0,0")
+    entry = update(metric, ints([[5, 6]]), ints([[0, 0]]))
+    assert entry.serialize == "200,1"
     entry = update(metric, ints([[5, 6]]), ints([[5, 7]]))
-    assert entry.formatted == "epoch 50.00 % - batch 50.00 %"
+    assert entry.formatted == "epoch 100.00 % - batch 50.00 %"
 
 
 # BLEU and ROUGE-L
@@ -214,9 +216,9 @@ def test_rouge_l_is_the_mean_f1_of_common_words():
     assert entry == MetricEntry("ROUGE-L", text, "40,2")
 
 
-def test_rouge_l_of_two_empty_texts_is_full_and_of_one_nothing():
+def test_rouge_l_leaves_two_empty_texts_out_and_of_one_it_is_nothing():
     metric = RougeLScore(0)
-    assert update(metric, ints([[0], [0]]), ints([[0], [4]])).serialize == "50,2"
+    assert update(metric, ints([[0], [0]]), ints([[0], [4]])).serialize == "0,1"
 
 
 def test_text_metrics_name_themselves_and_their_padding():

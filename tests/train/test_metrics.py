@@ -84,11 +84,11 @@ def test_accuracy_runs_on_over_the_epoch_and_forgets_it():
     assert update(metric, *wrong).formatted.startswith("epoch 0.00e0 %")
 
 
-def test_accuracy_leaves_padding_out_but_weighs_the_whole_batch():
+def test_accuracy_leaves_padding_out_of_share_and_weight():
     metric = train.AccuracyMetric().with_pad_token(9)
     outputs = floats([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
-    assert update(metric, outputs, ints([1, 9, 1])).serialize == "50,3"
-    assert update(metric, outputs, ints([9, 9, 9])).serialize == "NaN,3"
+    assert update(metric, outputs, ints([1, 9, 1])).serialize == "50,2"
+    assert update(metric, outputs, ints([9, 9, 9])).serialize == "NaN,0"
 
 
 def test_loss_weighs_by_the_length_of_its_tensor():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from burnbook import cli
-from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.errors import ConfigError, TrainingError, UnknownNameError
 from burnbook.record import CompactRecorder
 from burnbook.train import Direction, LearnerSummary, Run, RunStore, Split
 from burnbook.train.runs.logs import parse_log, read_log
@@ -227,8 +227,11 @@ def test_a_config_that_cannot_be_read_has_no_fields(tmp_path, text):
 
 def test_a_metric_that_is_not_there_has_no_numbers(tmp_path):
     run = Run(make_run(tmp_path / "run"))
-    assert run.history("Perplexity") == run.batches("Perplexity") == []
-    assert run.best("Perplexity") is run.last("Perplexity") is None
+    assert run.history("Loss", "test") == run.batches("Loss", "test") == []
+    assert run.best("Loss", "test") is run.last("Loss", "test") is None
+    for ask in (run.history, run.batches, run.best, run.last):
+        with pytest.raises(UnknownNameError, match="no metric 'Perplexity'"):
+            ask("Perplexity")
 
 
 def test_nan_is_never_the_best(tmp_path):
@@ -277,7 +280,7 @@ def test_runs_are_filtered_by_config_metric_and_state(store):
     both = [("Loss", Split.Valid, "<=", 0.25), ("Accuracy", "train", "==", 90)]
     assert names(store.filter(metric=both)) == ["a", "b"]
     assert names(store.filter(lambda run: run.epochs == 3)) == []
-    assert names(store.filter(metric=("BLEU", "Valid", "!=", 1))) == []
+    assert names(store.filter(metric=("Loss", "Test", "!=", 1))) == []
     assert names(store.filter(state="finished")) == ["a", "b", "deep/c"]
 
 
@@ -289,7 +292,7 @@ def test_runs_are_sorted_the_best_first(store):
     assert names(store.sort("name", reverse=True)) == ["deep/c", "b", "a"]
     assert store.best("Loss") is store["b"]
     assert store.best("Accuracy", "train") is store["deep/c"]
-    assert store.best("BLEU") is None
+    assert store.best("Loss", "test") is None
 
 
 def test_a_store_prints_as_a_table(store, tmp_path):

@@ -283,3 +283,50 @@ def test_the_state_file_is_plain_json(tmp_path):
     tree = json.loads((tmp_path / "sweep.json").read_text())
     assert [row["number"] for row in tree["trials"]] == [0, 1]
     assert set(tree["trials"][0]["scores"]) <= {"1", "3", "9"}
+
+
+# A train that ignores its config
+
+
+def logging_train(reads):
+    """Writes the logs of a training that reads its config, or does not."""
+
+    def train(config, folder, epochs):
+        for epoch in range(1, epochs + 1):
+            value = config["lr"] / epoch if reads else 0.25 / epoch
+            log = folder / "valid" / f"epoch-{epoch}" / "Loss.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(f"{value},1\n")
+            log.with_name("Accuracy.log").write_text("100,1\n")
+
+    return train
+
+
+GRID = {"lr": [0.1, 0.2, 0.3]}
+
+
+@pytest.mark.parametrize("metric", ["Loss", "Accuracy"])
+@pytest.mark.parametrize("eta", [None, 3])
+def test_a_train_that_ignores_its_config_is_told_once(tmp_path, metric, eta):
+    train = logging_train(reads=False)
+    options = {"folder": tmp_path, "metric": metric, "max_epochs": 3, "eta": eta}
+    with pytest.warns(UserWarning, match="all 3 trials have the same") as caught:
+        sweep({"lr": 0.0}, GRID, train, **options)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert "different in the configs  lr" in str(caught[0].message)
+
+
+def test_a_returned_number_that_is_always_the_same_is_told(tmp_path):
+    with pytest.warns(UserWarning, match="all 3 trials have the same"):
+        sweep({"lr": 0.0}, GRID, lambda *_: 0.3125, folder=tmp_path)
+
+
+def test_equal_by_chance_is_not_told(tmp_path):
+    config = {"lr": 0.0}
+    sweep(config, GRID, lambda *_: 100.0, folder=tmp_path / "a")  # an accuracy
+    sweep(config, {"lr": [0.1, 0.2]}, lambda *_: 0.5, folder=tmp_path / "b")
+    train = logging_train(reads=True)  # the accuracies are equal, the losses are not
+    sweep(config, GRID, train, folder=tmp_path / "c", metric="Accuracy")
+    sweep(config, {"lr": [0.1]}, logging_train(False), folder=tmp_path / "d")
+    sweep(config, GRID, lambda *_: math.nan, folder=tmp_path / "e")

@@ -38,20 +38,20 @@ def test_a_layers_output_is_shown_head_by_head():
     assert view.panel.frame["hidden"] == 6
     hidden = np.unpackbits(np.frombuffer(view.panel.data[32:], np.uint8))
     np.testing.assert_array_equal(hidden.reshape(4, 4), np.triu(np.ones((4, 4)), 1))
-    assert view.reading == "the attends to the 100.0 %"
+    assert view.reading == "“the” attends to “the” 100.0 %"
     view.key = 2
-    assert view.reading == "the attends to sat: hidden, 0.0 %"
+    assert view.reading == "“the” attends to “sat”: hidden, 0.0 %"
 
 
 def test_a_row_is_read_most_first():
     weights = [[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]]
     view = AttentionView(weights, ["a", "b"], ["x", "y", "z"])
-    assert view.reading == "a attends to z 70.0 %, y 20.0 %, x 10.0 %"
+    assert view.reading == "“a” attends to “z” 70.0 %, “y” 20.0 %, “x” 10.0 %"
     view.query = -1
-    assert view.reading == "b attends to x 50.0 %, y 25.0 %, z 25.0 %"
+    assert view.reading == "“b” attends to “x” 50.0 %, “y” 25.0 %, “z” 25.0 %"
     view.close()
     many = AttentionView(np.full((1, 20), 0.05))
-    assert many.reading.endswith("7 5.0 %, 12 more")
+    assert many.reading.endswith("“7” 5.0 %, 12 more")
     assert many.tokens[0] == ["0"]
 
 
@@ -77,7 +77,10 @@ def test_controls_and_twins_stay_together():
     view.panel._handle_custom_msg({"head": -1}, [])
     assert view.head is None
     view.panel._handle_custom_msg({"head": 9}, [])
-    assert view.panel.fault == "AttentionView: there is no head 9: there are 3"
+    assert (
+        view.panel.fault
+        == "AttentionView: there is no head 9: there are 3 · try: 0 … 2"
+    )
     view.head = 1
     assert view.head_control.value == 1
 
@@ -133,7 +136,7 @@ def test_the_still_form_shows_map_row_and_masks():
     view = AttentionView(WEIGHTS, WORDS, attn=np.triu(np.ones((4, 4)), 1))
     view.query = 2
     html = view.still()
-    for text in ("sat attends to", "crossed out: hidden by a mask", "rotate(-60)"):
+    for text in ("“sat” attends to", "crossed out: hidden by a mask", "rotate(-60)"):
         assert text in html
     assert html.count(">cat<") >= 2
     assert "<script" not in html

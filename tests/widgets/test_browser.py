@@ -553,3 +553,12 @@ def test_an_empty_dataset_says_that_it_is_empty():
     browser = DatasetBrowser(houses())
     browser.search("castle")
     assert browser.widget.page["empty"].startswith("No item matches.")
+
+
+def test_the_number_of_an_item_is_that_item_alone():
+    browser = DatasetBrowser(list(range(200)))
+    browser.search("#17")
+    assert browser.found == [17]
+    browser = DatasetBrowser(["see #17 there", *"abc", "#171"])
+    browser.search("#17")
+    assert browser.found == [0]

@@ -528,7 +528,7 @@ def test_nodes_of_inner_graphs_stand_before_the_node_around_them(onnx, tmp_path)
     assert "neg" in lines[view.line[0] - 1].lower()
 
 
-def test_a_graph_out_of_order_is_drawn_without_circles(onnx, tmp_path):
+def test_a_graph_out_of_order_is_drawn_and_read_as_in_order(onnx, tmp_path, graph_file):
     model = two_layers(onnx)
     nodes = list(model.graph.node)
     del model.graph.node[:]
@@ -536,8 +536,21 @@ def test_a_graph_out_of_order_is_drawn_without_circles(onnx, tmp_path):
     (tmp_path / "back.onnx").write_bytes(model.SerializeToString())
     view = FileView(tmp_path / "back.onnx")
     assert all(a < b for a, b in view.graph.lines)
+    named = FileView(graph_file).source.replace("net.onnx", "back.onnx")
+    assert view.source == named
     view.node = "/Relu"
-    assert view.panel.source["trouble"]
+    first, last = view.line
+    assert "ops.relu(" in "\n".join(view.source.splitlines()[first - 1 : last])
+
+
+def test_a_graph_in_a_circle_is_drawn_and_says_why_it_has_no_source(onnx, tmp_path):
+    model = two_layers(onnx)
+    model.graph.node[0].input[0] = "b"  # of the Relu that waits for it
+    (tmp_path / "ring.onnx").write_bytes(model.SerializeToString())
+    view = FileView(tmp_path / "ring.onnx")
+    assert all(a < b for a, b in view.graph.lines)
+    view.node = "/Relu"
+    assert "a cycle" in view.panel.source["trouble"]
 
 
 # Still
@@ -589,7 +602,7 @@ def test_close_frees_every_widget(graph_file, same_widgets):
 def test_a_fault_is_a_line_in_the_view(file):
     view = FileView(file)
     view.panel._handle_custom_msg({"do": "node", "node": 3}, [])
-    assert view.panel.fault == "FileView: model.mpk has no graph"
+    assert view.panel.fault == "FileView: model.mpk has no graph · try: an .onnx file"
     view.panel._handle_custom_msg({"do": "rows", "first": 0}, [])
     assert view.panel.fault == ""
 

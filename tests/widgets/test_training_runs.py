@@ -15,7 +15,7 @@ from tests.support.cases import cases
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 from burnbook.core.errors import ConfigError, TrainingError
-from burnbook.train import RunStore
+from burnbook.train import Run, RunStore
 from burnbook_widgets import Dashboard, NotebookRenderer, RunsBrowser
 from burnbook_widgets.drawing import Mark, Words
 from burnbook_widgets.training.curves import SPLITS, Curves
@@ -344,6 +344,23 @@ def test_every_kind_of_field_has_an_axis(values):
     assert scatter(found[:1], "Loss", "rate").svg()
     many = [Spot(f"run{i}", i, i / 3) for i in range(300)]
     assert "and 286 more runs" in scatter(many, "Loss", "rate").title
+
+
+def test_configs_of_hundreds_of_fields_are_not_read_for_each(tmp_path, monkeypatch):
+    for place in range(3):
+        names = [f"field{i}" for i in range(300)] if place else ["one"]
+        config = dict.fromkeys(names, place)  # no field that three runs have
+        write_run(tmp_path / f"run{place}", [2.0, 1.0], config, began=1e9)
+    read = []
+    files = Run._files
+    monkeypatch.setattr(
+        Run, "_files", lambda run, *of: read.append(of) or files(run, *of)
+    )
+    browser = RunsBrowser(tmp_path)
+    assert browser.plotted is None
+    browser.still()
+    assert len(read) < 100
+    browser.close()
 
 
 def test_the_still_form_has_table_differences_and_curves(browser, tmp_path):

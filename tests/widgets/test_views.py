@@ -27,6 +27,7 @@ from tests.browser import views
 from tests.support.contrast import contrast
 from tests.support.widget_state import state_size
 
+SHEETS = Path(burnbook_widgets.__file__).parent / "js"
 PUBLIC = [name for name in views.CELLS if name in burnbook_widgets.__all__]
 PLAIN = [name for name in PUBLIC if "learner_for" not in views.CELLS[name]]
 
@@ -144,6 +145,20 @@ def test_the_server_saves_so_whichever_manager_it_ends_with():
     for act in later:
         act()
     assert hooks == [keep_still]
+
+
+def test_variables_of_style_are_defined_for_all_views():
+    """Markup is shared, so what colours it belongs to page.css, not to one view."""
+    sheets = {file.name: file.read_text() for file in SHEETS.glob("*.css")}
+    page = sheets.pop("page.css")
+    defined = set(re.findall(r"(--bb-[\w-]+):", page))
+    code = "".join(file.read_text() for file in SHEETS.parent.rglob("*.[pj][ys]"))
+    for name, text in {**sheets, "code": code}.items():
+        assert not re.findall(r"^\s*(--bb-[\w-]+):|\{\s*(--bb-[\w-]+):", text), name
+        for used, fallback in re.findall(r"var\((--bb-[\w-]+)(,)?", text):
+            by_element = fallback and f'setProperty("{used}"' in code
+            started = any(one.startswith(used) for one in defined)  # …line${place}
+            assert used in defined or by_element or (name == "code" and started), used
 
 
 def test_contrast_is_that_of_wcag():

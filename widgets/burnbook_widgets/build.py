@@ -19,10 +19,12 @@ import random
 import shutil
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+from nbformat.warnings import DuplicateCellId
 
 from burnbook_widgets.chapters import contents
 from burnbook_widgets.chapters.solutions import WORDS, solutions_last
@@ -38,7 +40,9 @@ def read_source(source: Path) -> NotebookNode:
     import jupytext
 
     text = source.read_text(encoding="utf-8")
-    notebook = jupytext.reads(text, fmt="py:percent")
+    # Ids of cells are drawn here; where two are alike, nbformat draws again.
+    with warnings.catch_warnings(category=DuplicateCellId, action="ignore"):
+        notebook = jupytext.reads(text, fmt="py:percent")
     language = source.parent.name if source.parent.name in WORDS else "en"
     notebook = with_twins(notebook, program_of(source), language)
     return tidy(solutions_last(notebook, language))

@@ -27,4 +27,6 @@ def sheet_alone(name: str) -> str:
 
 def _joined(names: tuple[str, ...], kind: str) -> str:
     files = [_FOLDER / f"{name}.{kind}" for name in ("page", *names)]
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    lines = "\n".join(file.read_text(encoding="utf-8") for file in files).split("\n")
+    # Each saved page carries the script; lines of comment are for who reads the file.
+    return "\n".join(line for line in lines if not line.lstrip().startswith("// "))

@@ -37,6 +37,12 @@ STYLES: tuple[tuple[str, tuple[float, ...]], ...] = (
     ("run4", (1.0, 4.0)),
 )
 SAID = 12  # lines or bars that are put into words
+# On a dark page of JupyterLab what is drawn on white paper turns dark as well: light
+# and dark change places, hues stay. (SVG knows both themes.)
+DARK_PAPER = (
+    "<style>[data-jp-theme-light=false] .bb-drawn"
+    "{filter:invert(.93) hue-rotate(180deg)}</style>"
+)
 
 
 class Still:
@@ -46,6 +52,8 @@ class Still:
     """
 
     sharp = True
+    look = ""  # a style that goes before the picture
+    name = "bb-picture"  # the classes of the picture
 
     def png(self) -> bytes | None:
         """The picture as PNG; None without Pillow."""
@@ -89,8 +97,9 @@ class Still:
             return {"text/plain": repr(self)}, {}
         width, height = (side // (2 if self.sharp else 1) for side in _size(data))
         text = base64.b64encode(data).decode("ascii")
+        said = escape(self.words, quote=True)
         html = (
-            f'<img class="bb-picture" alt="{escape(self.words, quote=True)}" '
+            f'{self.look}<img class="{self.name}" alt="{said}" '
             f'width="{width}" height="{height}" style="max-width:100%;height:auto" '
             f'src="data:image/png;base64,{text}">'
         )
@@ -166,7 +175,10 @@ class Images(Still):
 
 
 class Sketch(Still):
-    """A picture of lines, areas and words."""
+    """A picture of lines, areas and words; on a dark page its paper is dark."""
+
+    look = DARK_PAPER
+    name = "bb-picture bb-drawn"
 
     def drawing(self) -> Drawing:
         """What is drawn."""

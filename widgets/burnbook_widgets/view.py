@@ -14,6 +14,7 @@ from typing import Any
 import anywidget
 import ipywidgets
 
+from burnbook_widgets import cells
 from burnbook_widgets.page import script_alone
 from burnbook_widgets.picture_file import page, write
 from burnbook_widgets.saving import MARK
@@ -46,6 +47,7 @@ class View:
 
     def __init__(self) -> None:
         self._places: list[Any] = []
+        self.cells: dict[str, str] = {}  # those that made or show it, and in which run
         self._static = os.environ.get("BURNBOOK_DISPLAY") == "static"
 
     def open(self) -> None:
@@ -53,6 +55,7 @@ class View:
         if not self._static and self.box is None:
             self.box = box = self._build()
             box.children = (*box.children, Names())
+            cells.remember(self)
             self._show()
 
     def still(self) -> str:
@@ -81,8 +84,7 @@ class View:
                 do(*args)
                 self.say_fault("")
             except Exception as fault:
-                text = (str(fault) or type(fault).__name__).splitlines()[0]
-                self.say_fault(text)
+                self.say_fault(in_short(fault))
 
         return run
 
@@ -105,12 +107,18 @@ class View:
         if self.box is None:
             display(self.bundle(), raw=True)
             return
+        cells.remember(self)
         place = DisplayHandle()
         place.display(self.bundle(), raw=True, metadata=dict(MARK))
         self._places.append(place)
 
     def close(self) -> None:
-        """Free the widgets; where the view was shown its still form stays."""
+        """Free the widgets; where the view was shown its still form stays.
+
+        The view of a cell that runs again is closed by itself, once no other cell
+        shows it.
+        """
+        cells.forget(self)
         box, self.box = self.box, None
         if box is None:
             return
@@ -119,6 +127,13 @@ class View:
         self._places.clear()
         self.panel = None
         close_all(box)
+
+
+def in_short(fault: BaseException) -> str:
+    """What is wrong and what to try, in one line; the facts are left out."""
+    first, *rest = (str(fault) or type(fault).__name__).splitlines()
+    cures = [line.strip() for line in rest if line.lstrip().startswith("try: ")]
+    return " · ".join([first, *cures])
 
 
 def live_form(box: ipywidgets.DOMWidget) -> dict[str, Any]:

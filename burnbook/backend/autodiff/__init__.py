@@ -1,5 +1,7 @@
 """Gradients of anything, by decorating a backend."""
 
+from typing import TYPE_CHECKING
+
 from burnbook.backend.autodiff.autodiff import Autodiff
 from burnbook.backend.autodiff.checkpointing import (
     BalancedCheckpointing,
@@ -8,6 +10,7 @@ from burnbook.backend.autodiff.checkpointing import (
 )
 from burnbook.backend.autodiff.gradients import Gradients
 from burnbook.backend.autodiff.graph import Graph, GraphNode, Hook
+from burnbook.core.other_names import module_answers
 
 __all__ = [
     "Autodiff",
@@ -19,3 +22,6 @@ __all__ = [
     "Hook",
     "NoCheckpointing",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -22,7 +22,11 @@ from burnbook.backend.autodiff.checkpointing import (
     recomputing,
     with_values,
 )
-from burnbook.backend.autodiff.errors import cut_or_tracked, remembering_places
+from burnbook.backend.autodiff.errors import (
+    cut_or_tracked,
+    nothing_tracked,
+    remembering_places,
+)
 from burnbook.backend.autodiff.gradients import Gradients
 from burnbook.backend.autodiff.graph import HookedGradients, recipes_behind
 from burnbook.backend.autodiff.tape import Node, Parents, Tracked, next_number
@@ -44,7 +48,6 @@ from burnbook.backend.numpy import (
     reset_errstate,
     set_errstate,
 )
-from burnbook.core.errors import GraphError
 from burnbook.core.op import BackwardOp, keep_inputs
 
 NO_ATTRS: dict[str, Any] = {}
@@ -201,12 +204,7 @@ class Autodiff(BackendWrapper):
         gradient op: (op, values, attrs, result).
         """
         if type(root) is not self.tracked:
-            raise GraphError(
-                "backward",
-                "no tensor behind this one requires a gradient",
-                cure="require_grad() on the inputs, before they are used; argmax, "
-                "comparisons, int() and NumPy end the graph",
-            )
+            raise nothing_tracked("backward")
         hooked = self.hooked or (
             self.arrived and any(home.hooked for home in self.homes.values())
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from burnbook.backend.autodiff.tape import Node, Parents, note, notes_of
-from burnbook.core.error_context import running_modules
+from burnbook.core.error_context import modules_around, running_modules
 from burnbook.core.errors import BurnbookError, GraphError
 
 MOST_NODES = 10_000  # how far back the nearest parameter is looked for
@@ -30,6 +30,44 @@ def cut_or_tracked(
     if out.dtype.kind != "f":
         return out
     return tracked(out, Node(op, parents, (), attrs, out.shape))
+
+
+def nothing_tracked(where: str) -> GraphError:
+    """Why no gradient reaches this tensor, as far as the reader's models tell.
+
+    Why: a frozen model, a weight that is no parameter and a graph that was cut need
+    three different lines, and only one of them is `require_grad()` on an input.
+    """
+    what = "no tensor behind this one requires a gradient"
+    cut = "argmax, comparisons, int(), detach(), inner() and NumPy end the graph"
+    models = modules_around()
+    for name, model in models.items():
+        kind, params = type(model).__name__, list(model.named_params())
+        floats = [param for _, param in params if param.kind.__name__ == "Float"]
+        if not floats:
+            facts = [f"{kind} has no parameter: a field of type Tensor is not trained"]
+            cure = "Param.from_tensor(…) for a weight, in a field of type Param"
+            return GraphError(where, what, facts, cure)
+        if not any(param.is_require_grad for param in floats):
+            facts = [f"all parameters of {kind} are frozen, or it came from valid()"]
+            cure = f"{_kept(name)} = {name}.unfreeze_group(ParamGroup.all())"
+            if name == "self":
+                cure = "model = model.unfreeze_group(ParamGroup.all()), before training"
+            return GraphError(where, what, [*facts, PARAM_GROUP], cure)
+    if models:
+        kinds = ", ".join(dict.fromkeys(type(m).__name__ for m in models.values()))
+        facts = [f"parameters of {kinds} do, so the graph was cut on the way: {cut}"]
+        cure = "a loss of what forward gave, by operations on Float tensors"
+        return GraphError(where, what, facts, cure)
+    cure = f"require_grad() on the inputs, before they are used; {cut}"
+    return GraphError(where, what, cure=cure)
+
+
+PARAM_GROUP = "from burnbook.optim import ParamGroup"
+
+
+def _kept(name: str) -> str:
+    return name if name.isidentifier() else "model"
 
 
 def no_rule(op: Any, parents: Parents, parts: tuple[Any, ...]) -> None:

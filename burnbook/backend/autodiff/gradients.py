@@ -57,6 +57,10 @@ class Gradients:
         """The shape of each gradient."""
         return [tuple(node.shape) for node in self._by_node]
 
+    def nodes(self) -> list[Node]:
+        """The leaves that the pass reached, but for those that were taken out."""
+        return list(self._by_node)
+
     def is_finite(self) -> bool:
         """Whether no gradient holds NaN or infinity."""
         return all(math.isfinite(float(abs(g).sum(dtype="f8"))) for g in self._arrays())

@@ -7,6 +7,7 @@ a process in the background compiles them for the next start (`compile_ahead.py`
 itself is imported only by a process that compiles (`runtime/machine_code.py`).
 """
 
+import functools
 import os
 import sys
 import threading
@@ -19,6 +20,7 @@ from burnbook.backend.compiled.families import FAMILIES
 from burnbook.backend.compiled.loading import load
 from burnbook.backend.compiled.runtime import cache
 from burnbook.backend.compiled.runtime.locks import held_in_forks
+from burnbook.core import casting
 from burnbook.core.op import Op
 
 Kernel = Callable[..., Any]
@@ -117,6 +119,23 @@ def usable() -> frozenset[str]:
                 sys.stderr.flush()
             _usable = ready
     return _usable
+
+
+@functools.cache
+def _casts() -> Any:
+    """The compiled casts to and from half precision; None where there are none.
+
+    Why: records ask as well as backends, and asking compiles nothing and says nothing.
+    It is answered once for the process, since it looks into a folder.
+    """
+    known = cache.ready() if _usable is None and cache.has_numba() else _usable
+    if not known or "shape" not in known:
+        return None
+    load("shape")
+    return sys.modules[f"{__name__}.half"]
+
+
+casting.offer(_casts)
 
 
 def _notice(ready: frozenset[str]) -> str:

@@ -27,6 +27,7 @@ from burnbook.backend.compiled.runtime.vector_math import (
     exp_low,
     expm1_low,
     f32,
+    hypot_of,
     log1p_unit,
     mish_of,
     mish_slope,
@@ -124,19 +125,19 @@ SLOPES: Table = {
     mish: mish_slope,
     log_sigmoid: vectorizable(lambda g, x: g * sigmoid_of(-x)),
     tan: vectorizable(lambda g, y: g * (ONE + y * y)),
-    asin: vectorizable(lambda g, x: g / np.sqrt(ONE - x * x)),
-    acos: vectorizable(lambda g, x: -g / np.sqrt(ONE - x * x)),
+    asin: vectorizable(lambda g, x: g / np.sqrt((ONE - x) * (ONE + x))),
+    acos: vectorizable(lambda g, x: -g / np.sqrt((ONE - x) * (ONE + x))),
     atan: vectorizable(lambda g, x: g / (ONE + x * x)),
-    asinh: vectorizable(lambda g, x: g / np.sqrt(x * x + ONE)),
-    acosh: vectorizable(lambda g, x: g / np.sqrt(x * x - ONE)),
-    atanh: vectorizable(lambda g, x: g / (ONE - x * x)),
+    asinh: vectorizable(lambda g, x: g / hypot_of(x, ONE)),
+    acosh: vectorizable(lambda g, x: g / (np.sqrt(x - ONE) * np.sqrt(x + ONE))),
+    atanh: vectorizable(lambda g, x: g / ((ONE - x) * (ONE + x))),
 }
 # the same for ops with attributes a and b
 SLOPES_BY_NUMBER: Table = {
     leaky_relu: vectorizable(lambda g, x, a, b: g * a if x < ZERO else g),
     elu: vectorizable(lambda g, x, a, b: g if x > ZERO else g * (exp_low(x) * a)),
     softplus: vectorizable(lambda g, x, a, b: g * sigmoid_of(x * a)),
-    clamp: vectorizable(lambda g, x, a, b: g * (ONE if (x >= a) & (x <= b) else ZERO)),
+    clamp: vectorizable(lambda g, x, a, b: g if (x >= a) & (x <= b) else ZERO),
 }
 SLOW = {mish, log_sigmoid, softplus}  # shared out where there is less of it
 OPEN = {"min": -np.inf, "max": np.inf}  # bounds that are not given

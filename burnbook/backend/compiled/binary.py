@@ -20,6 +20,7 @@ from burnbook.backend.compiled.runtime.vector_math import (
     f32,
     float_of,
     fused,
+    hypot_of,
     i32,
     vectorizable,
 )
@@ -41,18 +42,6 @@ I64, U8, BOOL = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(bool)
 HEAD_START = 1 << 19  # bytes of truth that one thread reads before another is awake
 SIGN_BIT = i32(-0x80000000)
 MOST_WHOLE = f32(1 << 22)
-
-
-@vectorizable
-def hypot_of(x, y):
-    """m √(1 + (n / m)²), m the larger and n the smaller: no square overflows."""
-    a, b = abs(x), abs(y)
-    most, least = (a, b) if a > b else (b, a)
-    ratio = least / most
-    out = most * np.sqrt(ONE + ratio * ratio)
-    out = most + least if most == ZERO else out
-    endless = (a == f32(np.inf)) | (b == f32(np.inf))
-    return f32(np.inf) if endless else out
 
 
 @vectorizable
@@ -98,8 +87,8 @@ FLOATS: Table = {
     sub: vectorizable(lambda x, y: x - y),
     mul: vectorizable(lambda x, y: x * y),
     div: vectorizable(lambda x, y: x / y),
-    max_pair: vectorizable(lambda x, y: y if x < y else x),
-    min_pair: vectorizable(lambda x, y: y if y < x else x),
+    max_pair: vectorizable(lambda x, y: x if (x >= y) | (x != x) else y),
+    min_pair: vectorizable(lambda x, y: x if (x <= y) | (x != x) else y),
     hypot: hypot_of,
 }
 ROWS: Table = {fmod: fmod_row, remainder: remainder_row}

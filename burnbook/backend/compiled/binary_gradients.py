@@ -11,36 +11,47 @@ import numpy as np
 from burnbook.backend.compiled.binary import in_one_piece, kernels_of_pairs
 from burnbook.backend.compiled.runtime.loops import compile_loops, run_loop
 from burnbook.backend.compiled.runtime.registry import F32, kernel
-from burnbook.backend.compiled.runtime.vector_math import ZERO, vectorizable
+from burnbook.backend.compiled.runtime.vector_math import (
+    ONE,
+    ZERO,
+    hypot_of,
+    vectorizable,
+)
 from burnbook.backend.compiled.shape import copied, stretched, whole
 from burnbook.backend.compiled.threaded_ufuncs import in_ranges
-from burnbook.ops.elementwise import div, max_pair, min_pair, mul, remainder, sub
-from burnbook.ops.rounding import fmod
+from burnbook.ops.elementwise import div, max_pair, min_pair, mul, sub
 from burnbook.ops.trigonometry import atan2, hypot
 
 Slope = tuple[Callable[..., Any], int, int]
 
-if_not_lower = vectorizable(lambda g, x, y: ZERO if x < y else g)
-if_lower = vectorizable(lambda g, x, y: g if x < y else ZERO)
-share = vectorizable(lambda g, x, out: g * x / out)
+if_max = vectorizable(lambda g, x, y: g if (x >= y) | (x != x) else ZERO)
+if_not_max = vectorizable(lambda g, x, y: ZERO if (x >= y) | (x != x) else g)
+if_min = vectorizable(lambda g, x, y: g if (x <= y) | (x != x) else ZERO)
+if_not_min = vectorizable(lambda g, x, y: ZERO if (x <= y) | (x != x) else g)
+share = vectorizable(lambda g, x, out: g * (x / (ONE if out == ZERO else out)))
 less_share = vectorizable(lambda g, out, y: -g * out / y)
-atan2_y = vectorizable(lambda g, x, y: g * x / (x * x + y * y))
-atan2_x = vectorizable(lambda g, y, x: -g * y / (x * x + y * y))
-less_floor = vectorizable(lambda g, x, y: -g * np.floor(x / y))
-less_trunc = vectorizable(lambda g, x, y: -g * np.trunc(x / y))
+
+
+@vectorizable
+def atan2_y(g, x, y):
+    """x / (x² + y²), without squares; zero at the origin."""
+    length = hypot_of(x, y)
+    length = ONE if length == ZERO else length
+    return g * (x / length) * (ONE / length)
+
+
+atan2_x = vectorizable(lambda g, y, x: atan2_y(-g, y, x))
 LOOPS = [
-    *(if_not_lower, if_lower, share, less_share),
-    *(atan2_y, atan2_x, less_floor, less_trunc),
+    *(if_max, if_not_max, if_min, if_not_min, share, less_share),
+    *(atan2_y, atan2_x),
 ]
 
 # op: for each input a function of g and two of what the tape keeps; None: it is g
 SLOPES: dict[Any, tuple[Slope | None, Slope | None]] = {
-    max_pair: ((if_not_lower, 0, 1), (if_lower, 0, 1)),  # x, y are kept
-    min_pair: ((if_not_lower, 1, 0), (if_lower, 1, 0)),  # x, y
+    max_pair: ((if_max, 0, 1), (if_not_max, 0, 1)),  # x, y are kept
+    min_pair: ((if_min, 0, 1), (if_not_min, 0, 1)),  # x, y
     hypot: ((share, 0, 2), (share, 1, 2)),  # x, y, out
     atan2: ((atan2_y, 1, 0), (atan2_x, 0, 1)),  # y, x
-    remainder: (None, (less_floor, 0, 1)),  # x, y
-    fmod: (None, (less_trunc, 0, 1)),  # x, y
 }
 loops = compile_loops(__file__, "slope_loops", LOOPS, 3)
 

@@ -9,6 +9,7 @@ from burnbook.backend.compiled.runtime.jit import f32, kernel_code
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.ops.embedding import embedding_weight
+from burnbook.ops.index import MANY, too_often
 
 GRAIN = 64  # columns: each thread takes some of every row
 
@@ -31,6 +32,8 @@ def embedding_kernel(dout, indices, *, weight_shape):
     places = indices.reshape(-1)
     if places.min() < 0 or places.max() >= rows:
         return None  # the plain code says what is wrong
+    if len(places) > MANY and too_often(np, places, rows):
+        return None  # and adds pairwise
     out = np.zeros(weight_shape, f32)
     threads.run(add_rows, (dout.reshape(-1, size), places, out), size, GRAIN)
     return out

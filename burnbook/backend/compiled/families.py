@@ -58,7 +58,7 @@ threaded_ufuncs     262144 neg abs floor ceil round trunc sqrt recip square bitw
                     131072 acosh atanh atan2 powf cos' sin' sinh' cosh'
 binary_gradients     16384 mul' sub' div'
                        512 max_pair' min_pair'
-                      4096 hypot' atan2' fmod' remainder'
+                      4096 hypot' atan2'
 random                1024 normal
 index               2048@1 gather scatter
                        256 hot_rows

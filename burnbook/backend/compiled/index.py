@@ -19,6 +19,7 @@ from burnbook.backend.compiled.runtime.registry import F32, kernel, plain_f32
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.shape import copied, fill, stretched, whole, zeros
 from burnbook.ops.index import (
+    MANY,
     argwhere,
     gather,
     hot_rows,
@@ -27,6 +28,7 @@ from burnbook.ops.index import (
     scatter,
     select,
     select_assign,
+    too_often,
 )
 
 WIDTH = 16  # neighbouring lines of a block: one cache line of every row
@@ -232,6 +234,15 @@ def scatter_kernel(x, indices, values, *, dim):
     return None if x is None else scattered(copied(x), indices, values, dim)
 
 
+def some_too_often(indices: Any, dim: int, size: int) -> bool:
+    """Whether a place of a line comes more than MANY times, or does not exist."""
+    if indices.min() < 0 or indices.max() >= size:
+        return True
+    lines = np.moveaxis(indices, dim, -1).reshape(-1, indices.shape[dim])
+    first = np.arange(0, len(lines) * size, size).reshape(-1, 1)
+    return too_often(np, lines + first, len(lines) * size)
+
+
 def scattered(out: Any, indices: Any, values: Any, dim: int) -> Any:
     """Add values to an array of our own."""
     indices, values = whole(indices, I64), whole(values)
@@ -239,6 +250,8 @@ def scattered(out: Any, indices: Any, values: Any, dim: int) -> Any:
         return None
     if not fits(out.shape, indices, dim) or out.size == 0 or indices.size == 0:
         return None
+    if indices.shape[dim] > MANY and some_too_often(indices, dim, out.shape[dim]):
+        return None  # the plain code adds pairwise
     wrong = np.zeros(1, np.uint8)
     arrays = (indices, out, values)
     (at, *views), width, count, grain = cut(dim, WIDTH, GRAIN, *arrays)
@@ -296,6 +309,8 @@ def added(out: Any, indices: Any, values: Any, dim: int) -> Any:
         return None
     if values.size == 0:
         return None
+    if len(indices) > MANY and some_too_often(indices, 0, out.shape[dim]):
+        return None  # the plain code adds pairwise
     wrong = np.zeros(1, np.uint8)
     (new, sums), width, count, grain = cut(dim, WIDE, GRAIN, values, out)
     threads.run(add_range, (sums, indices, new, wrong, width), count, grain)

@@ -28,6 +28,7 @@ from burnbook.backend.compiled.runtime.registry import F32, kernel, plain_f32
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.shape import whole, zeros
 from burnbook.ops import reduce as ops
+from burnbook.ops.reduce import length_of_any_size, squares_fit
 from burnbook.ops.scan import prod, prod_dim
 
 SUM, PRODUCT, SQUARES = range(3)
@@ -347,7 +348,10 @@ def prod_kernel(x):
 @kernel(ops.length_dim)
 def length_dim_kernel(x, *, dim):
     out = totals(x, dim, SQUARES) if -x.ndim <= dim < x.ndim else None
-    return None if out is None else np.sqrt(out, out=out)
+    if out is None:
+        return None
+    np.sqrt(out, out=out)
+    return out if squares_fit(np, out) else length_of_any_size(np, x, dim)
 
 
 @kernel(ops.sum_to)

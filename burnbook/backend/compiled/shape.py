@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.compiled.half import half_cast
 from burnbook.backend.compiled.runtime.axis_views import as_lines
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import exact_code
@@ -311,7 +312,11 @@ def pad_kernel(x, *, widths, value):
 @kernel(recast)
 def cast_kernel(x, *, dtype, **attrs):
     dtype = np.dtype(dtype)
-    if type(x) is not np.ndarray or dtype.itemsize < 4:
+    if type(x) is not np.ndarray:
+        return None
+    if (halves := half_cast(x, dtype)) is not None:
+        return halves
+    if dtype.itemsize < 4:
         return None
     out = empty(x.shape, dtype)
     copy_into(out, x)

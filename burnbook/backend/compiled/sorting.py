@@ -41,6 +41,12 @@ def key_of(bits, flip):
     return (LOW if (bits & LOW) > NAN_ABOVE else key) ^ flip
 
 
+@exact_part
+def place_key_of(bits, flip):
+    """The same where places are asked for: 0 and −0 are equal."""
+    return key_of(bits if bits & LOW else np.int32(0), flip)
+
+
 @exact_code(f"void({LINES}i4[:,::1], i4, i8, i8)")
 def encode(x, keys, flip, start, stop):
     """The keys of some lines of x, as rows; flip −1 turns the order round."""
@@ -69,7 +75,7 @@ def encode_pairs(x, pairs, flip, start, stop):
     for p in range(start, stop):
         o, j, row = p // inner, p % inner, pairs[p - start]
         for k in range(n):
-            row[k] = (np.int64(key_of(x[o, k, j], flip)) << 32) | k
+            row[k] = (np.int64(place_key_of(x[o, k, j], flip)) << 32) | k
 
 
 @exact_code("void(i8[:,::1], i8[:,:,::1], i8, i8)")
@@ -129,7 +135,7 @@ def few_lines(x, o, low, keys, places, new):
     for k in range(x.shape[1]):
         line, i = x[o, k, low : low + new.size], np.int32(k)
         for j in range(new.size):
-            new[j] = key_of(line[j], np.int32(-1))
+            new[j] = place_key_of(line[j], np.int32(-1))
             at[j] = i
         for m in range(keys.shape[0]):
             swap_in(keys[m, : new.size], places[m, : new.size], new, at)
@@ -158,12 +164,13 @@ def find_middle(x, keys, out, middle, start, stop):
     for p in range(start, stop):
         o, j = p // inner, p % inner
         wanted = keys[p - start, middle]
+        wanted = np.int32(0) if wanted == np.int32(-1) else wanted  # −0 is 0
         skip = middle
         for k in range(n):
-            if key_of(x[o, k, j], np.int32(0)) < wanted:
+            if place_key_of(x[o, k, j], np.int32(0)) < wanted:
                 skip -= 1
         for k in range(n):
-            if key_of(x[o, k, j], np.int32(0)) == wanted:
+            if place_key_of(x[o, k, j], np.int32(0)) == wanted:
                 if skip == 0:
                     out[o, 0, j] = k
                     break

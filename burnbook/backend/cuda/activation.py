@@ -12,7 +12,8 @@ from burnbook.backend.cuda.source import kernel, served
 from burnbook.ops.activation import gelu, log_sigmoid, mish, silu
 from burnbook.ops.elementwise import sigmoid
 
-SOFT = "T soft = T(0.5) * tanh(T(0.5) * x) + T(0.5);"  # the sigmoid of x
+LOW = "T low = exp(-fabs(x));"
+SOFT = LOW + "T soft = (x >= T(0) ? T(1) : low) / (T(1) + low);"  # the sigmoid of x
 ROUND = "T rise = tanh(log1p(exp(-fabs(x))) + fmax(x, T(0)));"  # tanh(ln(1 + eˣ))
 
 # What goes in beside the gradient, the value, and the slope times the gradient.
@@ -32,7 +33,7 @@ FORMULAS: dict[Any, tuple[str, str, str]] = {
     log_sigmoid: (
         "x",
         "y = fmin(x, T(0)) - log1p(exp(-fabs(x)));",
-        "y = g * (T(0.5) - T(0.5) * tanh(T(0.5) * x));",
+        LOW + "y = g * (x <= T(0) ? T(1) : low) / (T(1) + low);",
     ),
     mish: (
         "x",

@@ -14,7 +14,8 @@ STEP = r"""
 #define AT(t) ((b * steps + (t)) * n + j)
 #define GATES(t, gates) ((b * steps + (t)) * (gates) * n + j)
 __device__ __forceinline__ REAL soft(REAL x) {
-    return (REAL)0.5 * tanh((REAL)0.5 * x) + (REAL)0.5;
+    REAL low = exp(-fabs(x));
+    return (x >= 0 ? (REAL)1 : low) / ((REAL)1 + low);
 }
 """
 

@@ -14,6 +14,7 @@ that Python or an installed package would import.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import pkgutil
 import re
@@ -23,7 +24,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from burnbook.cli.workspace.pages import MOST_PAGE
 from burnbook.train.runs.run import is_run
 
 ARTIFACTS = "artifacts"
@@ -124,13 +127,31 @@ def find_work(folder: Path, shipped: Path, artifacts: bool = True) -> Found:
 
 
 def as_it_came(path: Path, original: Path) -> bool:
-    """Whether a file has the bytes of its original; not when it is the original."""
+    """Whether a file is as its original was copied; not when it is the original.
+
+    Why: what a copy says of the kernel that is installed here is no change of a page.
+    """
     try:
-        if path.samefile(original) or path.stat().st_size != original.stat().st_size:
+        if path.samefile(original):
             return False
-        return path.read_bytes() == original.read_bytes()
-    except OSError:
+        if path.suffix == PAGE and path.stat().st_size <= MOST_PAGE:
+            return _without_kernel(path) == _without_kernel(original)
+        same_size = path.stat().st_size == original.stat().st_size
+        return same_size and path.read_bytes() == original.read_bytes()
+    except (OSError, RecursionError):
         return False
+
+
+def _without_kernel(page: Path) -> Any:
+    text = page.read_bytes()
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(tree, dict) and isinstance(tree.get("metadata"), dict):
+        for name in ("kernelspec", "language_info"):
+            tree["metadata"].pop(name, None)
+    return tree
 
 
 def trouble_with(path: str, unit: str) -> str | None:

@@ -272,9 +272,10 @@ class _Restoring:
         """
         if self.shipped is None or not entry.original:
             return False
-        if not as_it_came(target, self.shipped / entry.path):
+        original = self.shipped / entry.path
+        if not as_it_came(target, original):
             return False
-        return hashlib.sha256(target.read_bytes()).hexdigest() == entry.original
+        return hashlib.sha256(original.read_bytes()).hexdigest() == entry.original
 
 
 def _text_name(path: str, taken: set[str]) -> str:

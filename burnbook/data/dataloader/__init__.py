@@ -1,5 +1,8 @@
 """From a dataset to batches: batchers, loaders, workers."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.data.dataloader.batcher import Batcher
 from burnbook.data.dataloader.dataloader import (
     DataLoader,
@@ -22,3 +25,6 @@ __all__ = [
     "Progress",
     "split_dataloader",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -1,5 +1,8 @@
 """Datasets: rows by number, from memory, files and tables."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.data.dataset.arrays import ArrayDataset, SequenceDataset
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.convert import as_dataset
@@ -24,3 +27,6 @@ __all__ = [
     "SqliteDatasetWriter",
     "as_dataset",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import PathLike
+from burnbook.core.files import PathLike, fixed
 from burnbook.data.dataset.base import Dataset, no_item
 from burnbook.data.formats.fields import (
     Converter,
@@ -74,7 +74,7 @@ class SqliteDataset(Dataset[Item]):
     def __init__(
         self, db_file: PathLike, split: str, item: type[Item] | None = None
     ) -> None:
-        self._path = Path(os.path.abspath(db_file))
+        self._path = fixed(db_file)
         self._split = split
         self._item = item
         self._connections = Connections(self._path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import os
 import re
 import threading
 import weakref
@@ -21,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.core.files import Draft, PathLike, cache_dir, remove_leftovers
+from burnbook.core.files import (
+    Draft,
+    PathLike,
+    cache_dir,
+    fixed,
+    remove_leftovers,
+)
 from burnbook.data.dataset.sqlite import SqliteDataset, quoted
 from burnbook.data.formats.fields import shown, to_json
 from burnbook.data.formats.packed import pack_item
@@ -43,8 +48,8 @@ class SqliteDatasetStorage:
 
     Example:
         >>> storage = SqliteDatasetStorage.from_name("ag_news").with_base_dir("data")
-        >>> storage.db_file().as_posix(), storage.exists()
-        ('data/ag_news.db', False)
+        >>> storage.db_file().parts[-2:], storage.exists()
+        (('data', 'ag_news.db'), False)
     """
 
     def __init__(self, name: str | None, file: Path | None, base: Path | None) -> None:
@@ -60,16 +65,16 @@ class SqliteDatasetStorage:
     @classmethod
     def from_file(cls, db_file: PathLike) -> SqliteDatasetStorage:
         """Keep the database in this very file."""
-        return cls(None, Path(db_file), None)
+        return cls(None, fixed(db_file), None)
 
     def with_base_dir(self, base_dir: PathLike) -> SqliteDatasetStorage:
         """Keep it in this folder; Burn's own is `~/.cache/burn-dataset`."""
-        return SqliteDatasetStorage(self.name, self._file, Path(base_dir).expanduser())
+        return SqliteDatasetStorage(self.name, self._file, fixed(base_dir))
 
     @staticmethod
     def base_dir(base_dir: PathLike | None = None) -> Path:
         """Return the folder for databases: the given one, or the cache folder."""
-        return cache_dir() if base_dir is None else Path(base_dir).expanduser()
+        return cache_dir() if base_dir is None else fixed(base_dir)
 
     def db_file(self) -> Path:
         """Return the path of the database, whether it is there or not."""
@@ -114,7 +119,7 @@ class SqliteDatasetWriter:
     """
 
     def __init__(self, db_file: PathLike, overwrite: bool = False) -> None:
-        self._path = Path(os.path.abspath(db_file))
+        self._path = fixed(db_file)
         if self._path.exists() and not overwrite:
             what = f"{self._path} already exists, and overwrite is False"
             cure = "writer(overwrite=True), or SqliteDataset to read it"

@@ -5,18 +5,20 @@ python -m burnbook.examples.guide
 
 from __future__ import annotations
 
+import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 from burnbook.backend import Numpy
 from burnbook.backend.autodiff import Autodiff
+from burnbook.core.files import cache_dir
 from burnbook.examples.guide.data import choose_digits
 from burnbook.examples.guide.inference import infer
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.examples.guide.training import TrainingConfig, train
 from burnbook.optim import AdamConfig
 
+ARTIFACTS = cache_dir() / "guide"  # what a training writes
 ITEM = 42  # of the test data, as in the book
 
 
@@ -28,7 +30,7 @@ def main(
 ) -> int:
     """Train the guide's network, then let it read one digit; returns what it read."""
     device = Numpy()
-    folder = Path(artifact_dir or Path(tempfile.gettempdir()) / "guide")
+    folder = Path(artifact_dir or ARTIFACTS)
     digits = choose_digits(dataset)
     config = TrainingConfig(
         ModelConfig(10, 512),
@@ -47,5 +49,16 @@ def main(
     return infer(folder, device, item)
 
 
+def options() -> argparse.Namespace:
+    """What was asked for on the command line."""
+    parser = argparse.ArgumentParser(description="Train, then read one digit.")
+    parser.add_argument("--artifact-dir", type=Path, help=f"default: {ARTIFACTS}")
+    parser.add_argument("--dataset", help="mnist or digits; default: what is there")
+    parser.add_argument("--epochs", type=int, help="default: those of the dataset")
+    parser.add_argument("--seed", type=int, default=42, help="default: 42")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    main()
+    asked = options()
+    main(asked.artifact_dir, asked.dataset, asked.epochs, asked.seed)

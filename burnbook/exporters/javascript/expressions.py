@@ -11,7 +11,7 @@ from burnbook.exporters.lowering.files import number, size
 from burnbook.exporters.lowering.sizes import float_text
 from burnbook.program.sizes import Dim
 
-X_SIGMOID = "(0.5 + 0.5 * Math.tanh(0.5 * {x}))"
+X_SIGMOID = "(1 / (1 + Math.exp(-({x}))))"
 SOFT = "(Math.max({x}, 0) + Math.log1p(Math.exp(-Math.abs({x}))))"
 EXPRESSIONS = {
     "copy": "{x}",
@@ -19,7 +19,7 @@ EXPRESSIONS = {
     "sigmoid": X_SIGMOID,
     "tanh": "Math.tanh({x})",
     "gelu": "{x} * (0.5 + 0.5 * erf({x} * 0.7071067811865476))",
-    "silu": "{x} * " + X_SIGMOID,
+    "silu": "({x} / (1 + Math.exp(-({x}))))",
     "exp": "Math.exp({x})",
     "log": "Math.log({x})",
     "log1p": "Math.log1p({x})",
@@ -63,8 +63,8 @@ EXPRESSIONS = {
     "powf": "power({x}, {y})",
     "remainder": "remainder({x}, {y})",
     "fmod": "{x} % {y}",
-    "max_pair": "{x} < {y} ? {y} : {x}",
-    "min_pair": "{y} < {x} ? {y} : {x}",
+    "max_pair": "({x} >= {y} || {x} !== {x}) ? {x} : {y}",
+    "min_pair": "({x} <= {y} || {x} !== {x}) ? {x} : {y}",
     "equal": "{x} === {y}",
     "not_equal": "{x} !== {y}",
     "greater": "{x} > {y}",

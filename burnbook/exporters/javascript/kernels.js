@@ -658,9 +658,9 @@ function rnn(gates, recurrent, hidden, out, { batch, steps, size, reverse }) {
   }
 }
 
-/** 1 / (1 + e⁻ˣ), without overflow. */
+/** 1 / (1 + e⁻ˣ); where e⁻ˣ is infinite, 0 is right. */
 function sigmoid(x) {
-  return 0.5 + 0.5 * Math.tanh(0.5 * x);
+  return 1 / (1 + Math.exp(-x));
 }
 
 /** The error function, to 1.2e-7 of 1 − erf x: a fit by Chebyshev polynomials. */

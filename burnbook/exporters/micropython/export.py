@@ -18,11 +18,16 @@ import numpy as np
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.files import PathLike, atomic_write
+from burnbook.core.source_code import python_source
 from burnbook.exporters.forms import program_of, refuse_extension
 from burnbook.exporters.micropython import forms as forms
 from burnbook.exporters.micropython.writer import Writer
 from burnbook.program import Program, Value, mapped, resolved
 from burnbook.program.capture import Batch
+
+MIB = 1 << 20
+MOST_BYTES = 16 * MIB  # the flash of large boards
+FLOAT = 4  # bytes of a number
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,8 @@ def to_micropython(
     layer beyond 4 KiB stay in the file, as lines of comments at its end, and are read
     one by one: the heap holds what the file calls memory, and little more.
 
-    Raises: ArgumentError with all operations that have no form there.
+    Raises: ArgumentError with all operations that have no form there; or where the
+    weights are more than any board keeps.
 
     Example:
         >>> import tempfile
@@ -86,6 +92,7 @@ def to_micropython(
     if len(program.inputs) != 1 or len(program.outputs) != 1:
         what = "it writes models with one input and one output"
         raise ArgumentError("to_micropython", what)
+    _refuse_size(program, int8)
     if int8 and not examples:
         what = "int8 needs examples, which say how large the numbers get"
         raise ArgumentError(
@@ -94,11 +101,26 @@ def to_micropython(
     largest = _largest(program, examples[0]) if int8 else {}
     writer = Writer(program, largest if int8 else None)
     text, memory, weights = writer.text()
+    _ = python_source(text.partition("# Weights")[0], "to_micropython")
     target = Path(path)
     with atomic_write(target) as file:
         file.write(text.encode())
     shape = resolved(program.outputs[0].shape, 1)
     return MicroPythonFile(target, memory, weights, shape)
+
+
+def _refuse_size(program: Program, int8: bool) -> None:
+    """Raise for more weights than the flash of a board keeps."""
+    count = sum(np.size(array) for array in program.constants.values())
+    size = count * (1 if int8 else FLOAT)
+    if size > MOST_BYTES:
+        what = f"the weights take {size / MIB:.1f} MiB, and boards keep up to "
+        what += f"{MOST_BYTES / MIB:.0f} MiB"
+        facts = [("numbers", f"{count:,}")]
+        cure = "a smaller model; or to_javascript or to_onnx, which write large ones"
+        if not int8 and count <= MOST_BYTES:
+            cure = "int8=True with examples, a quarter of the size"
+        raise ArgumentError("to_micropython", what, facts, cure)
 
 
 def _largest(program: Program, example: Any) -> dict[Value, float]:

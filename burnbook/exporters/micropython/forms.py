@@ -42,7 +42,7 @@ def elu(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
 @form("softplus")
 def softplus(w: Writer, step: Step, attrs: dict[str, Any]) -> None:
     b = literal(attrs["beta"])
-    inner = f"max(x * {b}, 0) + log(1 + exp(-abs(x * {b})))"
+    inner = f"max(x * {b}, 0) + log1p(exp(-abs(x * {b})))"
     w.unary(step, f"({inner}) / {b}")
 
 

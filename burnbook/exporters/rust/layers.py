@@ -96,29 +96,64 @@ def some(value: Any) -> Rust | None:
     return None if value is None else Rust(f"Some({literal(value)})")
 
 
-def padding_of(layer: NnLayer, dialect: Dialect, size: str = "kernel_size") -> Rust:
+def padding_of(layer: NnLayer, dialect: Dialect) -> Rust:
     """The padding of a convolution or pool, as the release has it."""
     padding = layer.padding
     kind = type(padding).__name__
     if padding.variant == "Valid":
         return Rust(f"{kind}::Valid")
-    if padding.variant == "Same":
-        kernel = _several(getattr(layer, size))
-        if dialect.new and any(k % 2 == 0 for k in kernel):
-            raise Untranslatable(f"padding Same with an even {size}, as Burn 0.15 pads")
-        if dialect.new and any(step != 1 for step in _several(layer.stride)):
-            raise Untranslatable("padding Same with a stride, as Burn 0.15 pads")
-        return Rust(f"{kind}::Same")
-    values = list(padding.values)
+    if padding.variant in ("Same", "SymmetricSame"):
+        if _is_their_same(layer, dialect):
+            return Rust(f"{kind}::Same")
+        values = _fixed_sides(layer)
+    else:
+        values = list(padding.values)
     rank = padding.rank
-    if len(values) > rank:
-        if not dialect.new:
-            raise Untranslatable(
-                f"padding {padding!r}: Burn 0.15 pads both sides alike"
-            )
-    elif dialect.new and rank < 3:
+    four = dialect.new and rank < 3  # a number for each side
+    if len(values) == rank and four:
         values = values * 2
+    if len(values) > rank and not four:
+        if values[:rank] != values[rank:]:
+            what = f"padding {padding!r}: Burn {dialect.version} pads both sides alike"
+            raise Untranslatable(what)
+        values = values[:rank]
     return Rust(f"{kind}::Explicit({', '.join(map(str, values))})")
+
+
+def _is_their_same(layer: NnLayer, dialect: Dialect) -> bool:
+    """Whether Burn's `Same` pads as the layer does, for inputs of every size.
+
+    In 0.15 that is SymmetricSame. The newest keeps the size for strides of 1 only, and
+    not in 3-D for even kernels. Neither knows of dilation.
+    """
+    kernel, stride, dilation = _window(layer)
+    if dialect.new and (max(stride) > 1 or any(k % 2 == 0 for k in kernel)):
+        return False
+    kind, one = type(layer.padding), (1,) * len(kernel)
+    theirs = kind.Same if dialect.new else kind.SymmetricSame
+    sizes = [(n,) * len(kernel) for n in (8, 9)]  # what differs, differs in one of them
+    return all(
+        layer.padding.sides(size, kernel, stride, dilation)
+        == theirs.sides(size, kernel, stride, one)
+        for size in sizes
+    )
+
+
+def _fixed_sides(layer: NnLayer) -> list[int]:
+    """What Same pads before and then behind each dim, whatever the size of x."""
+    kernel, stride, dilation = _window(layer)
+    if max(stride) > 1:
+        what = f"padding {layer.padding!r} with a stride: another size comes out there"
+        raise Untranslatable(what)
+    sides = layer.padding.sides(stride, kernel, stride, dilation)
+    return [end for ends in zip(*sides, strict=True) for end in ends]
+
+
+def _window(layer: NnLayer) -> tuple[tuple[int, ...], ...]:
+    """Kernel, stride and dilation of a layer for each dim."""
+    kernel = _several(layer.kernel_size)
+    dilation = getattr(layer, "dilation", (1,) * len(kernel))
+    return kernel, _several(layer.stride), _several(dilation)
 
 
 def _several(size: Any) -> tuple[int, ...]:

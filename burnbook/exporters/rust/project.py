@@ -9,14 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike, atomic_write, open_regular, printable
+from burnbook.core.files import (
+    PathLike,
+    at_home,
+    atomic_write,
+    open_regular,
+    printable,
+)
 from burnbook.core.versions import VERSION
 from burnbook.exporters.rust.calls import TREE, captured
 from burnbook.exporters.rust.functions import Function, arguments_of
 from burnbook.exporters.rust.modules import Modules, refuse
 from burnbook.exporters.rust.operations import kind_of
 from burnbook.exporters.rust.source import module_source
-from burnbook.exporters.rust.text import Dialect, snake_case, type_name
+from burnbook.exporters.rust.text import (
+    Dialect,
+    checked,
+    plain,
+    quoted,
+    snake_case,
+    type_name,
+)
 from burnbook.module import Module
 from burnbook.nn.sequential import Sequential
 from burnbook.program import Value
@@ -138,7 +151,7 @@ def to_rust(
     made = rust_model(
         module, *examples, version=version, half=half, method=method, batch=batch
     )
-    folder = Path(path)
+    folder = Path(at_home(path))
     texts = {
         "Cargo.toml": manifest(crate_name(folder), made.dialect),
         "src/model.rs": made.source,
@@ -276,13 +289,14 @@ def main_source(made: RustModel) -> str:
     given = arguments_of(made.function.call.inside)
     first, value = given[0]
     names = [path for path, _ in given]
-    more = f" ({', '.join(names)})" if len(given) > 1 else ""
-    inputs = ", ".join(f'"{name}"' for name in names)
+    more = f" ({plain(', '.join(names))})" if len(given) > 1 else ""
+    inputs = ", ".join(map(quoted, names))
+    title, name = plain(made.title), plain(first)
     lines = [
-        f"//! Predicts with {made.title}: `cargo run -- input.json`, or from ones.",
+        f"//! Predicts with {title}: `cargo run -- input.json`, or from ones.",
         "//!",
         "//! The file has the inputs by name, row by row:",
-        f'//! {{"{first}": {{"shape": {_example(value)}, "data": [ … ]}}}}{more}',
+        f'//! {{"{name}": {{"shape": {_example(value)}, "data": [ … ]}}}}{more}',
         "mod model;",
         "",
         *imports(made.dialect, "use std::process::ExitCode;"),
@@ -294,7 +308,7 @@ def main_source(made: RustModel) -> str:
         "",
         text_of("main"),
     ]
-    return "\n".join(lines)
+    return checked("\n".join(lines))
 
 
 def imports(dialect: Dialect, *others: str) -> list[str]:

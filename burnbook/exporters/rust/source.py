@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from burnbook.exporters.rust.functions import Function
 from burnbook.exporters.rust.modules import Modules, Struct
-from burnbook.exporters.rust.text import Dialect, indented, plain, quoted
+from burnbook.exporters.rust.text import Dialect, checked, indented, plain, quoted
 
 LINE = 100  # rustfmt's
 
@@ -23,14 +23,14 @@ def module_source(made: Modules, title: str, record: str, half: bool) -> str:
         body += [*_struct(struct, dialect), ""]
     body += _load(root, dialect, record, half)
     head = [
-        f"//! {title}, for Burn {dialect.version}.",
+        f"//! {plain(title)}, for Burn {dialect.version}.",
         "//!",
         f"//! `load` makes the module with the weights in `{record}`. Fields have the",
         "//! names of that record; a shape stands behind the line that makes it, where",
         "//! n is the size of the batch.",
     ]
     uses = _uses(made, "\n".join(body), half)
-    return "\n".join([*head, *uses, "", *body]) + "\n"
+    return checked("\n".join([*head, *uses, "", *body]) + "\n")
 
 
 def _uses(made: Modules, body: str, half: bool) -> list[str]:

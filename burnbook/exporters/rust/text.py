@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from burnbook.core.errors import RecordError
+from burnbook.core.files import printable
 from burnbook.core.versions import VERSION, release_of
 
 NEWEST = "0.22.1"
@@ -189,10 +190,82 @@ def indented(lines: Iterable[str], depth: int = 1) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """A text as Rust writes it between quotes."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """A text as Rust writes it between quotes.
+
+    Example:
+        >>> print(quoted('a "name"\\n'))
+        "a \\"name\\"\\u{a}"
+    """
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    made = [c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in text]
+    return f'"{"".join(made)}"'
 
 
 def plain(text: Any) -> str:
-    """A text that stands in a comment: one line, nothing that ends it."""
-    return re.sub(r"\s+", " ", str(text)).strip()
+    """A text that stands in a comment: one line of printed letters.
+
+    Example:
+        >>> plain("Net\\npub fn planted() {}")
+        'Net pub fn planted() {}'
+    """
+    return printable(re.sub(r"\s+", " ", str(text)).strip())
+
+
+TOKEN = re.compile(
+    r"""
+    (?P<comment> //[^\n]* )
+  | (?P<text> b?"(?:[^"\\]|\\.)*" )
+  | (?P<letter> b?'(?:[^'\\\n]|\\[^\n]+?)' )
+  | (?P<lifetime> '[A-Za-z_]\w* )
+  | (?P<number> \d[\w]*(?:\.\d\w*)?(?:(?<=[eE])[+-]\d+)? )
+  | (?P<word> (?:r\#)?[A-Za-z_]\w* )
+  | (?P<sign> [-+*/%^!&|=<>@.,;:\#$?~(){}\[\]] )
+  | (?P<space> \s+ )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def tokens(text: str) -> Iterator[tuple[str, str]]:
+    """The tokens of Rust source, each with its sort; comments are among them.
+
+    Raises:
+        RecordError: something is no token, or brackets do not fit.
+
+    Example:
+        >>> list(tokens("let x = 1e-5; // x"))[3:]
+        [('number', '1e-5'), ('sign', ';'), ('comment', '// x')]
+    """
+    place, opened = 0, list[str]()
+    while place < len(text):
+        found = TOKEN.match(text, place)
+        if found is None:
+            raise _no_rust(text, place)
+        sort, token = str(found.lastgroup), found[0]
+        if sort == "comment" and not token.isprintable():
+            raise _no_rust(text, place)
+        if sort == "sign" and token in "([{":
+            opened.append(token)
+        elif token in PAIRS and (not opened or opened.pop() != PAIRS[token]):
+            raise _no_rust(text, place)
+        if sort != "space":
+            yield sort, token
+        place = found.end()
+    if opened:
+        raise _no_rust(text, len(text))
+
+
+def checked(text: str) -> str:
+    """A text that was written as Rust, if its tokens are those of Rust."""
+    for _ in tokens(text):
+        pass
+    return text
+
+
+def _no_rust(text: str, place: int) -> RecordError:
+    count = text.count("\n", 0, place) + 1
+    line = printable(text.splitlines()[min(count, len(text.splitlines())) - 1])
+    what = "the source that was written for this is no Rust"
+    facts = [(f"line {count}", line.strip()[:120])]
+    return RecordError("to_rust", what, facts, cure="shorter, plainer names")

@@ -76,9 +76,10 @@ fn squashed(x: f32) -> f32 {
   return or_nan(x, tanh(clamp(x, -15.0, 15.0)));
 }
 
-// 1 / (1 + e⁻ˣ), without overflow.
+// 1 / (1 + e⁻ˣ), from e^−|x|, which never overflows.
 fn sigmoid(x: f32) -> f32 {
-  return 0.5 + 0.5 * squashed(0.5 * x);
+  let e = exp(-abs(x));
+  return or_nan(x, select(e, 1.0, x >= 0.0) / (1.0 + e));
 }
 
 // The angle of the point (x, y), also on the axes and at infinity, which atan2 leaves open.

@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from burnbook.core.other_names import module_answers
 from burnbook.importers.onnx.load import check, load, original_names, source_of
 from burnbook.importers.onnx.model_gen import ModelGen, RecordType
+from burnbook.importers.onnx.operators.registry import add_operator
 from burnbook.importers.onnx.report import OnnxReport
 
 if TYPE_CHECKING:
@@ -15,12 +17,15 @@ __all__ = [
     "ModelGen",
     "OnnxReport",
     "RecordType",
+    "add_operator",
     "check",
     "compare",
     "load",
     "original_names",
     "source_of",
 ]
+
+_answer = module_answers(__name__)
 
 
 def __getattr__(name: str) -> Any:
@@ -32,4 +37,4 @@ def __getattr__(name: str) -> Any:
         from burnbook.importers.onnx.closeness import compare
 
         return compare
-    raise AttributeError(name)
+    return _answer(name)

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from burnbook.core.errors import RecordError
 from burnbook.importers.onnx.growth import check_numbers
 from burnbook.importers.onnx.inference import ONNX
-from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.operators.registry import OPERATORS, RULES_OF_OTHERS
+from burnbook.importers.onnx.schemas import MICROSOFT
 from burnbook.importers.onnx.scopes import numbered, part_of
 from burnbook.importers.onnx.tensors import Files, array_of, sparse_array
 from burnbook.importers.onnx.values import DTYPES
+from burnbook.record.tree import short
 
 MOST_NODES = 1_000_000
 MOST_DEPTH = 60  # functions that call functions, graphs in graphs
@@ -217,9 +219,12 @@ class _Reader:
         op, domain = str(proto.op_type), _domain(str(proto.domain))
         schema = schema_of(op, domain, opsets.get(domain, 1))
         attributes = {}
+        known = attributes_of(op, domain) if schema is None else None
         for a in proto.attribute:
             if schema is not None and not _fits(a, schema, proto):
                 continue
+            if known is not None and a.name not in known:
+                raise _unknown(a.name, op, known, proto)
             check_numbers(a, op, domain, map(str, proto.output))
             if a.ref_attr_name:
                 if a.ref_attr_name in given:
@@ -466,6 +471,25 @@ def _fits(attribute: Any, schema: Any, proto: Any) -> bool:
     what = f"attribute {attribute.name!r} of {proto.op_type} has a wrong type"
     where = proto.name or next(iter(proto.output), "")
     raise RecordError("onnx", what, [("node", where)])
+
+
+def attributes_of(op: str, domain: str) -> frozenset[str] | None:
+    """The attributes of a known operator that ONNX does not define; None of others.
+
+    Why: as `_fits`; what is not known would be another result, without a word.
+    """
+    operator = OPERATORS.get((domain, op))
+    if op in MICROSOFT and (operator is None or (domain, op) in RULES_OF_OTHERS):
+        return MICROSOFT[op]
+    return None if operator is None else operator.attributes()
+
+
+def _unknown(name: str, op: str, known: frozenset[str], proto: Any) -> RecordError:
+    """What is said of an attribute that an operator here does not have."""
+    told = ", ".join(sorted(known)) or "none"
+    where = proto.name or next(iter(proto.output), "")
+    what = f"{short(op)} has the attribute {short(name)!r}, which is not known here"
+    return RecordError("onnx", what, [("node", where), ("known", told)])
 
 
 def _rename(proto: Any, names: Mapping[str, str], given: Mapping[str, Any]) -> None:

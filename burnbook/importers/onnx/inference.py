@@ -24,8 +24,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
-from burnbook.importers.onnx.growth import checked
+from burnbook.importers.onnx.growth import MOST_DEPTH, checked
 from burnbook.importers.onnx.inference_process import frame, unframed
+from burnbook.importers.onnx.schemas import stand_in
 
 MOST_SIZES = 1024  # elements of a constant that may say shapes
 SCRIPT = Path(__file__).with_name("inference_process.py")
@@ -159,7 +160,7 @@ def inferred(model: Any) -> Any:
     are left out meanwhile.
     """
     follow = checked(model)
-    found = ONNX.shapes(without_weights(model), follow)
+    found = ONNX.shapes(with_stand_ins(without_weights(model)), follow)
     if found is None:
         return model
     made = type(model)()
@@ -174,6 +175,8 @@ def _say(graph: Any, found: Any) -> None:
         graph.ClearField(word)
         getattr(graph, word).extend(getattr(found, word))
     for node, other in zip(graph.node, found.node, strict=True):
+        if other.domain == STAND_INS:
+            continue
         for mine, same in zip(node.attribute, other.attribute, strict=True):
             if mine.HasField("g"):
                 _say(mine.g, same.g)
@@ -239,6 +242,56 @@ def _emptied(tensor: Any) -> Any:
     return light
 
 
+STAND_INS = "burnbook.shapes"
+
+
+def with_stand_ins(light: Any) -> Any:
+    """The same copy of a model, in which operators of ONNX Runtime are functions.
+
+    Why: inference does not know them, and would know nothing of what follows.
+    """
+    version = max((o.version for o in light.opset_import if not o.domain), default=1)
+    _stand_in(light, light.graph, max(version, 17), 0)
+    if any(f.domain == STAND_INS for f in light.functions):
+        light.opset_import.add(domain=STAND_INS, version=1)
+    return light
+
+
+def _stand_in(light: Any, graph: Any, opset: int, depth: int) -> None:
+    for node in graph.node:
+        for a in node.attribute if depth < MOST_DEPTH else ():
+            if a.HasField("g"):
+                _stand_in(light, a.g, opset, depth + 1)
+        known = node.domain == "com.microsoft" or node.op_type in OF_ONNX
+        body = stand_in(node) if known else []
+        if not body or (not node.domain and _is_defined(node.op_type, light)):
+            continue
+        made = light.functions.add(domain=STAND_INS, name=f"f{len(light.functions)}")
+        made.input.extend(f"i{k}" for k in range(len(node.input)))
+        given = {name for one in body for name in one.output}
+        kept = [k for k in range(len(node.output)) if f"o{k}" in given]
+        made.output.extend(f"o{k}" for k in kept)
+        made.node.extend(body)
+        made.opset_import.add(domain="", version=opset)
+        del node.attribute[:]
+        node.domain, node.op_type = STAND_INS, made.name
+        node.output[:] = [node.output[k] for k in kept]
+
+
+#: Of ONNX Runtime though in ONNX's domain, or older there than in ONNX.
+OF_ONNX = frozenset(
+    ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
+)
+
+
+def _is_defined(op: str, light: Any) -> bool:
+    """Whether ONNX has an operator in the version that a model is of."""
+    from onnx import defs
+
+    version = max((o.version for o in light.opset_import if not o.domain), default=1)
+    return bool(defs.has(op, version, ""))
+
+
 def fixed_sizes(model: Any) -> dict[str, tuple[int | None, ...]]:
     """Sizes of values that stay the same if all sizes of the inputs were others."""
     has_shapes = any(node.op_type == "Shape" for node in model.graph.node)
@@ -253,7 +306,7 @@ def fixed_sizes(model: Any) -> dict[str, tuple[int | None, ...]]:
         if value.name not in held and value.type.HasField("tensor_type"):
             for i, dim in enumerate(shape.dim):
                 dim.dim_param = f"any_{k}_{i}"
-    found = ONNX.shapes(free, True)
+    found = ONNX.shapes(with_stand_ins(free), True)
     if found is None:
         return {}
     return {

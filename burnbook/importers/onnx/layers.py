@@ -16,6 +16,8 @@ import numpy as np
 
 from burnbook.importers.onnx.folding import LARGE, drop_unused, graphs_of, uses_of
 from burnbook.importers.onnx.graph import Graph, Node
+from burnbook.importers.onnx.operators.convolution import adds_too_much
+from burnbook.importers.onnx.order import put_in_order
 
 
 @dataclass
@@ -142,6 +144,7 @@ def to_layers(graph: Graph, outer: Layers | None = None) -> None:
         elif node.outputs[0] not in gone:
             nodes.append(node)
     graph.nodes = nodes
+    put_in_order(graph)  # who takes another result of a layer may stand before it
     drop_unused(graph)
 
 
@@ -173,8 +176,10 @@ def _conv(node: Node, layers: Layers) -> Layer | None:
     dilations = about.get("dilations") or [1] * dims
     kernel = taps.shape[2:]
     backwards = node.op == "ConvTranspose"
+    more = about.get("output_padding") or [0] * dims
     if backwards:
-        if about.get("output_shape"):
+        too_much = map(adds_too_much, more, strides, dilations)
+        if about.get("output_shape") or any(too_much):  # the operator refuses the last
             return None
         channels = [taps.shape[0], taps.shape[1] * groups]
     else:
@@ -188,7 +193,7 @@ def _conv(node: Node, layers: Layers) -> Layer | None:
     config += "" if groups == 1 else f".with_groups({groups})"
     if backwards:
         config += _said("padding", pads[:dims], 0)
-        config += _said("padding_out", about.get("output_padding") or [0] * dims, 0)
+        config += _said("padding_out", more, 0)
     elif any(pads):
         inner = ", ".join(str(p) for p in pads[:dims])
         config += f".with_padding(nn.PaddingConfig{dims}d.Explicit({inner}))"

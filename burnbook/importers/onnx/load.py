@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Generator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
 from os import PathLike
@@ -17,18 +15,27 @@ from numpy.typing import NDArray
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
+from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.core.files import printable, read_whole
+from burnbook.importers.onnx.apart import take_apart
 from burnbook.importers.onnx.curves import find_curves
+from burnbook.importers.onnx.damage import as_damage, check_bodies
 from burnbook.importers.onnx.file import WHOLE, WORDS, OnnxFile
 from burnbook.importers.onnx.folding import fold
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.inference import ONNX, fixed_sizes, inferred
 from burnbook.importers.onnx.layers import to_layers
+from burnbook.importers.onnx.order import sorted_file
 from burnbook.importers.onnx.patterns import find_patterns
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.simplify import simplify
-from burnbook.importers.onnx.source import Field, Part, Source, write
+from burnbook.importers.onnx.source import (
+    IN_TRAINING,
+    Field,
+    Part,
+    Source,
+    write,
+)
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
 from burnbook.module import Module
@@ -39,18 +46,28 @@ from burnbook.tensor import TensorData
 _numbers = count(1)
 
 
-def load(model: Any, device: Backend | None = None) -> Any:
+def load(model: Any, device: Backend | None = None, *, training: bool = False) -> Any:
     """The module that an ONNX file describes, with its weights, on a device.
 
     model: a path, the file's bytes, or an onnx.ModelProto. The module's `forward` takes
     and gives tensors in the graph's order, several results as a tuple; its source is in
     `source_of(module)`. Needs the package onnx.
+    training: BatchNorm and Dropout do what they do in training. At first they compute
+    what the file says, also under Autodiff, where their weights still learn: a module
+    with such layers comes in eval mode, which `module.train()` takes back.
 
     Raises: RecordError for a damaged file; ArgumentError with all operators that are
     not known, and where they stand.
     """
     source = source_for(model)
-    return built(source, device or Numpy())
+    made = built(source, device or Numpy())
+    return as_written(made, source) if not training else made
+
+
+def as_written(module: Any, source: Source) -> Any:
+    """A module that computes what its file says, wherever it lives."""
+    differs = any(f.layer and f.layer.kind in IN_TRAINING for f in source.fields)
+    return module.eval() if differs else module
 
 
 def check(model: Any) -> OnnxReport:
@@ -112,12 +129,14 @@ def prepared(proto: Any, title: str, files: Files) -> Model:
     """A model in its newest form, with the layers and parts that are found in it."""
     with as_damage(title):
         plain = read_model(inferred(proto), files)
+        check_bodies(plain.graph, title)
         plain.graph.fixed = fixed_sizes(proto)
         plain.written = dict(plain.graph.constants)
     found = report_of(plain, title)
     if not found.is_supported():
         raise found.error()
     with as_damage(title):
+        take_apart(plain.graph)
         upgrade(plain.graph)
         simplify(plain.graph)
         fold(plain.graph)
@@ -127,32 +146,15 @@ def prepared(proto: Any, title: str, files: Files) -> Model:
     return plain
 
 
-@contextmanager
-def as_damage(title: str) -> Generator[None]:
-    """What goes wrong while a file is taken apart is said as a fault of the file."""
-    try:
-        yield
-    except BurnbookError:
-        raise
-    except (
-        *(ArithmeticError, AttributeError, LookupError, MemoryError),
-        *(RecursionError, SyntaxError, TypeError, ValueError),
-    ) as error:
-        told = " ".join(str(error).split())[:200]
-        what = f"{title} does not follow ONNX's rules, or is damaged"
-        facts = [(type(error).__name__, told)]
-        raise RecordError(
-            "onnx", what, facts, "onnx.checker names the fault"
-        ) from error
-
-
 def read(model: Any) -> tuple[Model, str]:
     """A file in its plain form, and its name."""
     path = Path(model) if isinstance(model, (str, PathLike)) else None
     folder, title = (path.parent, path.name) if path else (None, "a model")
     proto = read_proto(model)
     with as_damage(title):
-        return read_model(inferred(proto), Files(folder)), title
+        plain = read_model(inferred(proto), Files(folder))
+        check_bodies(plain.graph, title)
+        return plain, title
 
 
 def read_proto(model: Any) -> Any:
@@ -199,10 +201,10 @@ def parsed(data: bytes, title: str) -> Any:
 
 
 def with_graph(proto: Any, title: str, data: bytes = b"") -> Any:
-    """An onnx.ModelProto that has a graph. data: what it was made of."""
+    """An onnx.ModelProto with a graph, sorted. data: what it was made of."""
     if not proto.HasField("graph"):
         raise _other(data, title, f"{title} has no graph, so it is no model")
-    return proto
+    return sorted_file(proto)
 
 
 def _other(data: bytes, title: str, what: str) -> RecordError:

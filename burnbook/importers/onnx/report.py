@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
+from burnbook.importers.onnx.apart import RULES
 from burnbook.importers.onnx.graph import CONTROL, Fact, Model
 from burnbook.importers.onnx.layers import Layer
 from burnbook.importers.onnx.naming import comment
@@ -40,7 +41,7 @@ class Unsupported:
     @property
     def nearest(self) -> str:
         """The known operator whose name is most alike, if one is."""
-        names = [op for _, op in OPERATORS]
+        names = [op for _, op in (*OPERATORS, *RULES)]
         return next(iter(get_close_matches(self.op, names, 1, 0.6)), "")
 
     @property
@@ -152,6 +153,8 @@ def report_of(
             continue
         counts[node.op] += 1
         if node.op in CONTROL | {"Identity"} and not node.domain:
+            continue
+        if (node.domain, node.op) in RULES:
             continue
         known = OPERATORS.get((node.domain, node.op))
         newest = max(known.versions) if known is not None else 0

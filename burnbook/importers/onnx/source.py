@@ -15,7 +15,7 @@ import keyword
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import getattr_static
 from typing import Any
 
@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from burnbook.core.errors import RecordError
 from burnbook.core.other_names import OtherName
+from burnbook.core.source_code import python_source
+from burnbook.importers.onnx.damage import as_damage
 from burnbook.importers.onnx.folding import needs
 from burnbook.importers.onnx.graph import CONTROL, Fact, Graph, Model, Node
 from burnbook.importers.onnx.layers import Layer
@@ -38,7 +40,7 @@ from burnbook.importers.onnx.naming import (
     singular,
     snake,
 )
-from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.operators.registry import OPERATORS, Added
 from burnbook.importers.onnx.operators.sequences import AsItIs
 from burnbook.importers.onnx.originals import original_names
 from burnbook.importers.onnx.scopes import base_of, keys_of
@@ -69,6 +71,8 @@ FIELDS = {
     *(*METHODS, *keyword.kwlist, *keyword.softkwlist),
 }
 _NAME = re.compile(r"\w+")
+#: Layers that do something else in training; a file says what they do without.
+IN_TRAINING = frozenset({"BatchNorm", "Dropout"})
 SIGNS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
 
 
@@ -281,8 +285,14 @@ class Loading:
 
 
 def write(model: Model, title: str, loading: Loading | None = None) -> Source:
-    """The source of a model. title: the file's name, for the first line."""
-    return _Writer(model, title, loading).write()
+    """The source of a model. title: the file's name, for the first line.
+
+    Raises:
+        RecordError: the file does not follow ONNX's rules, as nobody can write it down.
+    """
+    with as_damage(title):
+        found = _Writer(model, title, loading).write()
+        return replace(found, text=python_source(found.text, title))
 
 
 def settings_for(fields: list[Field], half: bool) -> str:
@@ -318,12 +328,18 @@ class _Writer:
         self.instances: dict[str, list[Part]] = {}
         self.counts = Counter[str]()  # of classes that have a name
         self.taken = {*TAKEN, *_NAME.findall(self.imports())}
+        self.mode = ""  # in which the model is loaded
+        self.added: set[str] = set()  # modules that add operators
 
     def write(self) -> Source:
         root = _Class(self, self.tree).part()
         root.name = "Model"
+        kinds = {one.layer.kind for one in root.fields() if one.layer}
+        self.mode = ".eval()" if kinds & IN_TRAINING else ""
         self.tie(root)
-        text = [self.head()]
+        modules = sorted(filter(None, self.added)) if self.loading else []
+        adding = [f"import {name}  # adds operators" for name in modules]
+        text = ["\n".join([self.head(), "", *adding] if adding else [self.head()])]
         starts: dict[str, int] = {}
         for name, part in self.drawn.items():
             doc = self.about(name)
@@ -472,12 +488,13 @@ class _Writer:
         if self.loading is None:
             return []
         how, file = self.loading, self.loading.file
+        told = ", in eval mode: train() takes it back" if self.mode else ""
         text = f"""
     @classmethod
     def from_file(cls, path: str | Path, device: Backend) -> Self:
-        \"\"\"With the weights of a record.\"\"\"
+        \"\"\"With the weights of a record{told}.\"\"\"
         record = {how.recorder}({how.settings}).load(path, device)
-        return cls.new(device).load_record(record)
+        return cls.new(device).load_record(record){self.mode}
 """
         default = f"cls.from_file(Path(__file__).with_name({file!r}), Numpy())"
         if how.embedded:
@@ -486,7 +503,8 @@ class _Writer:
     def from_embedded(cls, device: Backend) -> Self:
         \"\"\"With the weights that stand in this file.\"\"\"
         recorder = BinBytesRecorder({how.settings})
-        return cls.new(device).load_record(recorder.load(b85decode(STATES), device))
+        record = recorder.load(b85decode(STATES), device)
+        return cls.new(device).load_record(record){self.mode}
 """
             default = "cls.from_embedded(Numpy())"
         text += f"""
@@ -855,11 +873,14 @@ class _Class:
         ]
         used = [i for i, n in enumerate(node.outputs) if n]
         count = used[-1] + 1 if used else 1
-        if operator.many and count > 1:
+        if (operator.many or isinstance(operator, Added)) and count > 1:
             words.append(f"outputs={count}")
         outputs = node.outputs[:count]
         targets = [self.new_name(n, node.op) if n else "_" for n in outputs]
         call = f"ops.{operator.__name__}"
+        if isinstance(operator, Added):
+            call = f"ops.added({operator.domain!r}, {operator.name!r})"
+            self.writer.added.add(operator.module)
         parts = [*inputs, *words]
         yield from self.assignment(targets, call, indent, self.note(outputs), parts)
 
@@ -1011,6 +1032,8 @@ class _Class:
                 parts = [trips, cond, f"[{', '.join(states)}]", functions["body"]]
                 scans = len(body.outputs) - 1 - len(states)
                 words["scans"] = scans
+                if scans and not self.takes_a_turn(node):
+                    words["rows"] = self.rows(body, scans)
             case "Scan":
                 body = node.attributes["body"]
                 if node.version < 9:  # several sequences at once, and their lengths
@@ -1018,17 +1041,45 @@ class _Class:
                 count = words.pop("num_scan_inputs")
                 cut = len(inputs) - count
                 words["scans"] = len(body.outputs) - cut
+                if words["scans"] and not self.takes_a_turn(node):
+                    words["rows"] = self.rows(body, words["scans"])
                 parts = [f"[{', '.join(inputs[:cut])}]"]
                 parts += [f"[{', '.join(inputs[cut:])}]", functions["body"]]
             case _:
                 parts = [f"[{', '.join(inputs)}]", functions["body"]]
         said = [
-            f"{k}={v if k == 'lengths' else literal(v)}"
+            f"{k}={v if k in ('lengths', 'rows') else literal(v)}"
             for k, v in sorted(words.items())
+            if k != "rows" or v
         ]
         call = f"ops.{snake(node.op)}_({', '.join([*parts, *said])})"
         left = ", ".join(targets) + ("," if len(targets) == 1 else "")
         yield f"{indent}{left} = {call}"
+
+    def takes_a_turn(self, node: Node) -> bool:
+        """Whether a Loop or Scan is known to run its graph once at least."""
+        if node.op == "Loop":
+            trips, cond = (self.constants.get(n) for n in node.inputs[:2])
+            begins = not node.inputs[1] or (cond is not None and bool(cond.all()))
+            return begins and trips is not None and bool((trips > 0).all())
+        axes = node.attributes.get("scan_input_axes") or [0]
+        fact = self.facts.get(node.inputs[-node.attributes["num_scan_inputs"]])
+        size = fact.shape[axes[0]] if fact is not None and fact.shape else 0
+        return isinstance(size, int) and size > 0
+
+    def rows(self, body: Graph, scans: int) -> str:
+        """What a body declares of what it yields in each turn; "" if it says nothing.
+
+        Why: a size that it leaves open is 0 where no turn is taken, as in ONNX Runtime.
+        """
+        facts = [body.facts.get(name, Fact()) for name in body.outputs[-scans:]]
+        if not all(fact.dtype for fact in facts):
+            return ""
+        texts: list[str] = []
+        for fact in facts:
+            sizes = [n if isinstance(n, int) else 0 for n in fact.shape or ()]
+            texts.append(f"({fact.dtype!r}, {sizes})".replace("'", '"'))
+        return f"[{', '.join(texts)}]"
 
     def function(self, name: str, graph: Graph, indent: str) -> Iterator[str]:
         """An inner graph; what it names is forgotten after it: another may as well."""

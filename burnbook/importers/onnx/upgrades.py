@@ -78,7 +78,11 @@ def slice_as_inputs(node: Node, graph: Graph) -> None:
 
 @before(11, "Clip")
 def bounds_as_inputs(node: Node, graph: Graph) -> None:
-    """min and max were attributes."""
+    """min and max were attributes, in 6 the ends of float32 where nothing is said."""
+    if node.version == 6:
+        ends = np.finfo(np.float32)
+        node.attributes.setdefault("min", float(ends.min))
+        node.attributes.setdefault("max", float(ends.max))
     known = graph.facts.get(node.inputs[0])
     dtype = known.dtype if known and known.dtype else "float32"
     to_input(node, graph, "min", 1, dtype)

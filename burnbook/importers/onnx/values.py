@@ -262,12 +262,44 @@ def rearranged(x: Tensor, move: Callable[[Any], Any]) -> Tensor:
 
     The function is given where every element stands, in an array of x's shape; what it
     returns says which element of x stands where. Gradients go back the same way.
+
+    Why along dims where that is possible: the indices of a dim do not know the others,
+    so that the batch may have any size, and there are few of them.
     """
     shape = tuple(x.value.shape)
     count = int(np.prod(shape, dtype=np.int64))
     places = as_array(move(np.arange(count).reshape(shape)))
+    orders = _orders_of(places, shape)
+    if orders is not None:
+        for dim, order in enumerate(orders):
+            if not np.array_equal(order, np.arange(shape[dim])):
+                x = apply(select, x, indices_of(order, x), dim=dim)
+        return x
     flat, order = reshape(x, (count,)), indices_of(places.reshape(-1), x)
     return reshape(apply(select, flat, order, dim=0), places.shape)
+
+
+def _orders_of(places: Any, shape: tuple[int, ...]) -> list[Any] | None:
+    """For each dim the index that each place of a result takes, if dims are apart.
+
+    places: where each element of the result stands in a tensor of this shape.
+
+    Example:
+        >>> _orders_of(np.arange(6).reshape(2, 3)[:, ::-1], (2, 3))
+        [array([0, 1]), array([2, 1, 0])]
+    """
+    if places.ndim != len(shape) or not places.size:
+        return None
+    orders: list[Any] = []
+    found, stride = np.zeros((1,) * len(shape), places.dtype), places.dtype.type(1)
+    for dim in reversed(range(len(shape))):
+        at = tuple([slice(None) if d == dim else 0 for d in range(len(shape))])
+        order = places[at] // stride % shape[dim]
+        line = [-1 if d == dim else 1 for d in range(len(shape))]
+        found = found + order.reshape(line) * stride
+        orders.append(order)
+        stride = stride * shape[dim]
+    return orders[::-1] if np.array_equal(found, places) else None
 
 
 def rearranged_array(x: Any, move: Callable[[Any], Any]) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from burnbook.importers.onnx.graph import Graph, Node, names_taken
@@ -24,31 +25,31 @@ def faults_of(graph: Graph) -> list[Fault]:
         [('act', "takes 'nope', which nothing makes")]
     """
     found = [] if graph.outputs else [("the graph", "has no outputs")]
-    return [*found, *_faults(graph, Counter(), {})]
+    return [*found, *_faults(graph, Counter(), ())]
 
 
 def _faults(
-    graph: Graph, seen: Counter[str], later: dict[str, Node]
+    graph: Graph, seen: Counter[str], around: tuple[_Around, ...]
 ) -> Iterator[Fault]:
     """The faults of one graph.
 
-    seen: the values that are known where it stands. later: those of the graphs around
-    it that are made after it, or by the node that it is in.
+    seen: the values that are known where it stands. around: the graphs that it is in,
+    from within, which may make a value later.
     """
     makers = _makers(graph)
     rings = _Rings(graph, makers)
     yield from _made_twice(graph)
     own = [*graph.inputs, *graph.constants]
     seen.update(own)
-    waiting = {name: nodes[0] for name, nodes in makers.items()}
-    after = {**later, **waiting}
     for node in graph.nodes:
         for name in dict.fromkeys(filter(None, node.inputs)):
             if not seen[name]:
-                yield node.label, _missing(name, node, after.get(name), rings)
+                inside = (_Around(node, makers, rings), *around)
+                yield node.label, _missing(name, node, inside)
         for inner in node.attributes.values():
             if isinstance(inner, Graph):
-                yield from _faults(inner, seen, after)
+                inside = (_Around(node, makers, rings), *around)
+                yield from _faults(inner, seen, inside)
         made = [*filter(None, node.outputs)]
         own += made
         seen.update(made)
@@ -87,15 +88,30 @@ def _times(count: int) -> str:
     return "twice" if count == 2 else f"{count} times"
 
 
-def _missing(name: str, node: Node, maker: Node | None, rings: _Rings) -> str:
+@dataclass
+class _Around:
+    """A graph, and the node that takes a value there, or has a graph that does."""
+
+    user: Node
+    makers: dict[str, list[Node]]
+    rings: _Rings
+
+    def is_ring(self, maker: Node) -> bool:
+        """Whether a maker waits for the user."""
+        return maker is self.user or self.rings.is_one(self.user, maker)
+
+
+def _missing(name: str, node: Node, around: tuple[_Around, ...]) -> str:
     """Why a node cannot have what it takes."""
     taken = f"takes {short(name)!r}"
-    if maker is None:
+    where = next((one for one in around if name in one.makers), None)
+    if where is None:
         return f"{taken}, which nothing makes"
+    maker = where.makers[name][0]
     if maker is node:
         return f"{taken}, which it makes itself"
     made = f"{taken}, which {short(maker.label)} makes"
-    if rings.is_before(node, maker):
+    if where.is_ring(maker):
         return f"{made} of what this node makes: a cycle"
     return f"{made} later: the nodes are not in order"
 
@@ -109,31 +125,10 @@ class _Rings:
 
     def __init__(self, graph: Graph, makers: dict[str, list[Node]]) -> None:
         self.graph, self.makers = graph, makers
-        self.around: dict[int, set[int]] = {}
 
-    def is_before(self, node: Node, maker: Node) -> bool:
-        """Whether a node waits for another one, which waits for it.
-
-        maker: of the same graph; or of one around it, in which the node may be.
-        """
-        if id(maker) in self.rings:
-            return self.rings[id(maker)] == self.rings[id(node)]
-        if not any(isinstance(v, Graph) for v in maker.attributes.values()):
-            return False
-        if id(maker) not in self.around:
-            self.around[id(maker)] = self.before(maker)
-        return id(node) in self.around[id(maker)]
-
-    def before(self, node: Node) -> set[int]:
-        """The nodes of the graph that a node waits for."""
-        met: set[int] = set()
-        waiting = [node]
-        while waiting:
-            for maker in self.needed(waiting.pop()):
-                if id(maker) not in met:
-                    met.add(id(maker))
-                    waiting.append(maker)
-        return met
+    def is_one(self, node: Node, maker: Node) -> bool:
+        """Whether two nodes wait for each other."""
+        return self.rings[id(maker)] == self.rings[id(node)]
 
     def needed(self, node: Node) -> list[Node]:
         """The nodes that make what a node takes."""

@@ -1,5 +1,8 @@
 """Activations as layers: the nonlinearity between linear layers."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.nn.activation.choice import Activation, ActivationConfig
 from burnbook.nn.activation.gated import Glu, SwiGlu, SwiGluConfig
 from burnbook.nn.activation.leaky import (
@@ -106,3 +109,6 @@ __all__ = [
     "ThresholdedRelu",
     "ThresholdedReluConfig",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

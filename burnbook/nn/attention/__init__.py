@@ -1,5 +1,8 @@
 """Attention: layers, their masks and their caches."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.nn.attention.cross_attention import (
     CrossAttention,
     CrossAttentionCache,
@@ -33,3 +36,6 @@ __all__ = [
     "generate_autoregressive_mask",
     "generate_padding_mask",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

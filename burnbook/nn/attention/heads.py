@@ -1,8 +1,11 @@
 """What attention layers share: heads, masks, checks."""
 
+import numpy as np
+
 from burnbook.core.dtypes import Bool
-from burnbook.core.errors import KindError, ShapeError
+from burnbook.core.errors import ShapeError, explain, warn_caller
 from burnbook.tensor import Tensor
+from burnbook.tensor.attention import no_bool_mask
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -59,6 +62,21 @@ def check_sequences(
         raise ShapeError("attention", what, facts)
 
 
+def _warn_if_all_hidden(name: str, mask: Tensor) -> None:
+    """Warn if a mask hides every key of a sample: often it says what to keep.
+
+    Why: what is hidden from all is seen by all alike, so nothing looks wrong.
+    """
+    value = mask.value
+    while hasattr(value, "node"):
+        value = value.value
+    if not isinstance(value, np.ndarray) or not value.size:
+        return  # of a graph that is captured, or on another device
+    if value.reshape(len(value), -1).all(1).any():
+        what = f"{name} hides every key of a sample: True is hidden, not kept"
+        warn_caller(explain("attention", what, cure=f"{name}(mask.bool_not())"))
+
+
 def join_masks(
     query: Tensor, key: Tensor, pad: Tensor | None, attn: Tensor | None
 ) -> Tensor | None:
@@ -80,12 +98,12 @@ def join_masks(
         if mask is None:
             continue
         if mask.kind is not Bool:
-            what = f"{name} must be Bool, it is {mask.kind.__name__}"
-            raise KindError("attention", what, cure=f"{name}.bool()")
+            raise no_bool_mask("attention", name, mask)
         if mask.dims() != wanted:
             what = f"{name} must be {list(wanted)}, it is {list(mask.dims())}"
             facts = [("query", str(list(query.dims()))), ("key", str(list(key.dims())))]
             raise ShapeError("attention", what, facts)
+        _warn_if_all_hidden(name, mask)
         shaped = mask.reshape([batch, 1, wanted[1] if mask is attn else 1, others])
         wide = shaped if wide is None else wide.bool_or(shaped)
     return wide

@@ -1,5 +1,8 @@
 """Convolutions."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.nn.conv.conv1d import Conv1d, Conv1dConfig
 from burnbook.nn.conv.conv2d import Conv2d, Conv2dConfig
 from burnbook.nn.conv.conv3d import Conv3d, Conv3dConfig
@@ -29,3 +32,6 @@ __all__ = [
     "DeformConv2d",
     "DeformConv2dConfig",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -1,5 +1,8 @@
 """Losses."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.nn.loss.binary_cross_entropy import (
     BinaryCrossEntropyLoss,
     BinaryCrossEntropyLossConfig,
@@ -67,3 +70,6 @@ __all__ = [
     "TripletMarginLossConfig",
     "Vgg19",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -1,5 +1,7 @@
 """BinaryCrossEntropyLoss: negative log-likelihood of binary labels."""
 
+import numpy as np
+
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.dtypes import Float, Int
@@ -10,14 +12,17 @@ from burnbook.nn.loss.checks import (
     fit_one_shape,
     one_of,
     probabilities,
+    refuse_squashed,
+    whole_from_zero_to_one,
 )
 from burnbook.nn.loss.reduction import Reduction, reduced
 from burnbook.nn.shared import from_zero_to_one
 from burnbook.tensor import Tensor
-from burnbook.tensor.activation import log_sigmoid
+from burnbook.tensor.activation import log_sigmoid, softplus
 from burnbook.tensor.facts import facts_of
 
 LEAST_LOG = -100.0  # the logarithm of zero, for a loss that stays finite
+LEAST = 1e-12  # below it the gradient of the logarithm grows no more
 
 
 class BinaryCrossEntropyLossConfig(Config):
@@ -79,7 +84,9 @@ class BinaryCrossEntropyLoss(Module):
         [0.6931, 0.6931]
 
     Why: log 0 counts as −100, so that one wrong certainty does not make the whole batch
-    infinite; its gradient counts as 0.
+    infinite; its gradient is at most 10¹² (or what the type holds), and not 0, so that
+    it can be unlearned. Probabilities lose near 1 what logits keep: of a sigmoid, give
+    the logits.
     """
 
     weights: Tensor | None
@@ -107,33 +114,51 @@ class BinaryCrossEntropyLoss(Module):
         """
         given = {"logits": logits, "targets": targets}
         all_tensors("binary_cross_entropy", given)
-        self._check(given)
-        if not self.logits:
+        are_labels = self._check(given)
+        if self.logits:
+            cure = "the scores before it; of a sigmoid also .with_logits(False)"
+            refuse_squashed("binary_cross_entropy", logits, cure)
+        else:
             cure = (
                 "BinaryCrossEntropyLossConfig().with_logits(True), which takes scores"
             )
             probabilities("binary_cross_entropy", given, "logits", cure)
         y, weights = targets.float(), self.weights
-        if weights is None:
-            y = self._smoothed(y)
-            return self._mixed(logits, y, 1.0 - y)
-        if logits.rank > 1:
-            y = self._smoothed(y)
+        if weights is None or logits.rank > 1:
+            losses = self._of_labels(logits, y) if are_labels else self._of(logits, y)
+            if weights is None:
+                return losses
             shape = [1] * (targets.rank - 1) + [weights.dims()[0]]
-            return self._mixed(logits, y, 1.0 - y) * weights.reshape(shape)
+            return losses * weights.reshape(shape)
         of_zero = weights.narrow(0, 0, 1) * (1.0 - y)
         of_one = weights.narrow(0, 1, 1) * y
+        if are_labels:
+            return self._of_labels(logits, y) * (of_zero + of_one)
         share = (self.smoothing or 0.0) / 2
         yes = of_one * (1.0 - share) + of_zero * share
         no = of_zero * (1.0 - share) + of_one * share
         return self._mixed(logits, yes, no, yes + no)
+
+    def _of_labels(self, logits: Tensor, y: Tensor) -> Tensor:
+        """The loss of logits for labels that are 0 or 1: log(1 + e^∓x).
+
+        Why: 0 · ∞ occurs nowhere, so that logits may be infinite.
+        """
+        return softplus(logits * (1.0 - y * 2.0), 1.0)
+
+    def _of(self, logits: Tensor, y: Tensor) -> Tensor:
+        """The loss of logits, or probabilities, for shares of the label 1."""
+        y = self._smoothed(y)
+        return self._mixed(logits, y, 1.0 - y)
 
     def _mixed(
         self, logits: Tensor, yes: Tensor, no: Tensor, both: Tensor | None = None
     ) -> Tensor:
         """−yes log p − no log(1 − p); both: yes + no, where that is not 1."""
         if not self.logits:
-            return -(yes * _log(logits) + no * _log_rest(logits))
+            log = _bounded(logits, logits.detach().log())
+            log_rest = _bounded(1.0 - logits, (-logits.detach()).log1p())
+            return -(yes * log + no * log_rest)
         logs = log_sigmoid(logits)
         return no * logits - (logs if both is None else both * logs)
 
@@ -144,8 +169,11 @@ class BinaryCrossEntropyLoss(Module):
         count = y.dims()[-1] if y.rank > 1 else 2
         return y * (1.0 - self.smoothing) + self.smoothing / count
 
-    def _check(self, given: dict[str, Tensor]) -> None:
-        """Refuse what does not fit, and targets that are no labels or shares."""
+    def _check(self, given: dict[str, Tensor]) -> bool:
+        """Refuse what does not fit, and targets that are no labels or shares.
+
+        Whether the loss is that of logits for labels without smoothing.
+        """
         shares = all(t.kind is Float for t in given.values())
         kind = Float if shares else Int
         fit_one_shape("binary_cross_entropy", given, targets=kind)
@@ -155,8 +183,10 @@ class BinaryCrossEntropyLoss(Module):
         else:
             one_of("binary_cross_entropy", given, "targets", (0, 1), "0 nor 1")
         weights, targets = self.weights, given["targets"]
+        are_labels = self.logits and not self.smoothing
+        are_labels = are_labels and (not shares or whole_from_zero_to_one(targets))
         if weights is None:
-            return
+            return are_labels
         count = weights.dims()[0]
         wanted = targets.dims()[-1] if targets.rank > 1 else 2
         if count != wanted:
@@ -164,17 +194,14 @@ class BinaryCrossEntropyLoss(Module):
             what = f"{count} ≠ {wanted}: one weight is needed for each {each}"
             shown = facts_of(**given, weights=weights)
             raise ShapeError("binary_cross_entropy", what, shown)
+        return are_labels
 
 
-def _log(x: Tensor) -> Tensor:
-    """The logarithm of x: −100 at zero, and never below."""
-    nothing = x.equal_elem(0.0)
-    logs = x.mask_fill(nothing, 1.0).log().mask_fill(nothing, LEAST_LOG)
-    return logs.clamp_min(LEAST_LOG)
+def _bounded(x: Tensor, exact: Tensor) -> Tensor:
+    """log x with the values of `exact`, at least −100, and the gradient 1 / x, bounded.
 
-
-def _log_rest(x: Tensor) -> Tensor:
-    """The logarithm of 1 − x, exact for small x: −100 at one, and never below."""
-    certain = x.equal_elem(1.0)
-    logs = (-x.mask_fill(certain, 0.0)).log1p().mask_fill(certain, LEAST_LOG)
-    return logs.clamp_min(LEAST_LOG)
+    Why: both stay finite at 0; and `exact` keeps its digits where x is 1 − p.
+    """
+    least = max(LEAST, float(np.finfo(x.device().float_dtype).tiny))
+    logs = (x + (least - x).relu().detach()).log()
+    return logs + (exact.clamp_min(LEAST_LOG) - logs).detach()

@@ -8,14 +8,24 @@ from burnbook.core.arrays import has_no_elements
 from burnbook.core.dtypes import Bool, Float, Int, Kind
 from burnbook.core.errors import (
     BackendError,
+    ConfigError,
     DataError,
     DimError,
     KindError,
     ShapeError,
+    explain,
+    warn_caller,
 )
+from burnbook.ops.activation import log_sigmoid
+from burnbook.ops.elementwise import sigmoid
+from burnbook.ops.shape import permute, reshape, swap_dims
+from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.tensor import Tensor
 from burnbook.tensor.facts import facts_of
 
+MOVES = (reshape, permute, swap_dims)
+MOST_OFF = 0.02  # how far from 1 a sum of probabilities may be
+SQUASHES = (sigmoid, log_sigmoid, softmax, log_softmax)
 INTS = "whole numbers: Tensor.from_ints(…, device)"
 
 
@@ -106,7 +116,8 @@ def refuse_classes(where: str, given: dict[str, Tensor]) -> None:
     if x.rank > 2 and targets.dims() == (dims[0], *dims[2:]):
         axes = [0, *range(2, x.rank), 1]
         cure = (
-            f"{scores}.permute({axes}).reshape([-1, {dims[1]}]), {name}.reshape([-1])"
+            f"{scores}.permute({axes}).reshape([-1, {dims[1]}])"
+            f" and {name}.reshape([-1])"
         )
     elif x.rank > 2 and targets.dims() == dims[:-1]:
         cure = f"{scores}.reshape([-1, {dims[-1]}]) and {name}.reshape([-1])"
@@ -150,6 +161,7 @@ def fit_one_shape(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
     Why: sizes of 1 would stretch, and [32, 1] against [1, 32] give 32 · 32 losses.
     """
     fit(where, given, **kinds)
+    refuse_lone_softmax(where, given)
     if len({t.dims() for t in given.values()}) > 1:
         *names, last = given
         what = f"{', '.join(names)} and {last} must have one shape"
@@ -171,6 +183,9 @@ def _same_rank(given: dict[str, Tensor]) -> str | None:
 def one_class_each(where: str, given: dict[str, Tensor]) -> None:
     """Refuse targets, the second input, that are not a class for each row of scores."""
     (_, x), (name, targets) = given.items()
+    all_tensors(where, given)
+    if x.dims()[1:] == (1,):
+        raise nothing_to_choose(where, given)
     if has_no_elements(targets.value):
         return
     refuse_classes(where, given)
@@ -213,6 +228,90 @@ def probabilities(
         wrong = low if low < -near else high
         what = f"an element of {name} is {wrong:.4g}, not a probability from 0 to 1"
         raise DataError(where, what, facts_of(**given), cure)
+
+
+def logarithms(where: str, given: dict[str, Tensor], name: str, cure: str) -> None:
+    """Refuse elements above 0 in one of the inputs: no probability has such a log."""
+    high = extremes(given[name])[1]
+    if high > 1e-3:
+        what = f"an element of {name} is {high:.4g}, not the logarithm of a probability"
+        raise DataError(where, what, facts_of(**given), cure)
+
+
+def made_by(x: Tensor) -> Any:
+    """The op that made the values of a tensor, as its graph shows it; else None."""
+    return getattr(_maker(x), "op", None)
+
+
+def _maker(x: Tensor) -> Any:
+    """The step of the graph that made the values, before they changed their shape."""
+    node = getattr(x.value, "node", None)
+    while node is not None and node.op in MOVES:
+        node = node.parents[0]
+    return node
+
+
+def refuse_lone_softmax(where: str, given: dict[str, Tensor]) -> None:
+    """Refuse predictions that a softmax over one column has made: all are 1."""
+    x = next(iter(given.values()))
+    node = _maker(x)
+    if node is None or node.op not in (softmax, log_softmax) or not node.shape:
+        return
+    if node.shape[node.attrs["dim"]] == 1 and node.shape[-1] == 1:
+        always = "1" if node.op is softmax else "0"
+        what = f"a softmax over one column gives {always}, whatever the score"
+        cure = "a sigmoid in its place, or the scores and a loss .with_logits(True)"
+        raise ConfigError(where, what, facts_of(**given), cure)
+
+
+def refuse_squashed(where: str, logits: Tensor, cure: str) -> None:
+    """Refuse logits that a sigmoid or a softmax has made, as their graph shows."""
+    op = made_by(logits)
+    if op is not None and op in SQUASHES:
+        what = f"logits have been through a {op.name} before the sigmoid"
+        raise ConfigError(where, what, cure=cure)
+
+
+def some_rows(x: Tensor) -> np.ndarray | None:
+    """The first row and the last of an array of NumPy; None where there is none.
+
+    Shapes: x [n, c] -> [1 or 2, c]
+    Why: where scores stand for probabilities, nearly every row tells.
+    """
+    value = x.value
+    while hasattr(value, "node"):
+        value = value.value
+    if not isinstance(value, np.ndarray) or value.ndim != 2 or not value.size:
+        return None
+    return value[:: max(1, len(value) - 1)]
+
+
+def warn_of_sums(where: str, name: str, rows: np.ndarray | None, cure: str) -> None:
+    """Warn if rows are no probabilities of all classes: the sum of each is not 1."""
+    if rows is None or not rows.size:
+        return
+    if (np.abs(rows.sum(-1, dtype=np.float32) - 1.0) > MOST_OFF).any():
+        what = f"a row of {name} does not sum to 1, as the probabilities of classes do"
+        warn_caller(explain(where, what, cure=cure))
+
+
+def nothing_to_choose(where: str, given: dict[str, Tensor]) -> ShapeError:
+    """The error for scores of a single class, which is right whatever its score."""
+    name = next(iter(given))
+    what = f"{name} have one column, and of one class there is nothing to choose"
+    cure = (
+        "two outputs, a column for each class; or one for a yes or a no with "
+        "BinaryCrossEntropyLossConfig().with_logits(True)"
+    )
+    return ShapeError(where, what, facts_of(**given), cure)
+
+
+def whole_from_zero_to_one(x: Tensor) -> bool:
+    """Whether all elements are 0 or 1; False where their values are not known yet."""
+    if has_no_elements(x.value):
+        return False
+    values = np.asarray(x)
+    return bool(((values == 0) | (values == 1)).all())
 
 
 def not_below_zero(where: str, given: dict[str, Tensor], name: str) -> None:

@@ -1,21 +1,41 @@
 """CrossEntropyLoss: negative log-likelihood of the right class."""
 
+from typing import Any
+
 import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.arrays import has_no_elements
 from burnbook.core.dtypes import Float
-from burnbook.core.errors import ConfigError, DimError, KindError, ShapeError
+from burnbook.core.errors import (
+    ConfigError,
+    DataError,
+    DimError,
+    KindError,
+    ShapeError,
+)
 from burnbook.module import Module
 from burnbook.nn.loss.checks import (
+    MOST_OFF,
     all_tensors,
     fit_one_shape,
+    made_by,
+    nothing_to_choose,
     probabilities,
     refuse_classes,
+    some_rows,
+    warn_of_sums,
 )
-from burnbook.nn.loss.reduction import Reduction, check_reduction, reduced
+from burnbook.nn.loss.reduction import (
+    Reduction,
+    check_reduction,
+    nothing_to_average,
+    reduced,
+)
 from burnbook.nn.shared import from_zero_to_one
+from burnbook.ops.activation import log_sigmoid
+from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.index import mask_fill
 from burnbook.ops.loss import cross_entropy
 from burnbook.ops.softmax import softmax
@@ -23,6 +43,7 @@ from burnbook.tensor import Tensor, apply
 from burnbook.tensor.facts import facts_of
 from burnbook.tensor.methods import facts
 
+FEW = 64
 MEANS = (Reduction.Auto, Reduction.Mean)
 
 
@@ -140,19 +161,17 @@ class CrossEntropyLoss(Module):
         Raises:
             ConfigError: the logits are the output of a softmax, or there are pad tokens
                 and the targets are probabilities.
-            DataError: an element of targets is no probability.
+            DataError: an element of targets is no probability, or one of logits is
+                none though `logits` is False.
             DimError: a target is not one of the classes.
             KindError: the targets are neither classes nor probabilities.
             ShapeError: logits are not [n, c], or targets neither [n] nor [n, c].
         """
-        if self.logits:
-            _refuse_softmax(logits)
+        self._check_scores(logits, targets)
         if _are_shares(logits, targets):
             check_reduction(reduction)
             losses = self._of_shares(logits, targets)
-            if reduction in MEANS and 0 in logits.dims():
-                raise _nothing(logits, targets)
-            return reduced(losses, reduction)
+            return _averaged(losses, reduction, logits, targets)
         options = (self.pad_tokens, self.weights, self.smoothing)
         if self.logits and options == (None, None, None) and reduction in MEANS:
             try:
@@ -164,12 +183,9 @@ class CrossEntropyLoss(Module):
             raise failed
         check_reduction(reduction)
         losses, mask = self._of_classes(logits, targets)
-        if reduction not in MEANS:
-            return reduced(losses, reduction)
-        if 0 in logits.dims():
-            raise _nothing(logits, targets)
-        total = self._total(targets, mask)
-        return losses.mean() if total is None else losses.sum() / total
+        mean = _averaged(losses, reduction, logits, targets)
+        share = self._share(targets, mask) if reduction in MEANS else None
+        return mean if share is None else mean / share
 
     def forward_no_reduction(self, logits: Tensor, targets: Tensor) -> Tensor:
         """The loss of each row, with its weight; 0 where the target is a pad token.
@@ -178,11 +194,23 @@ class CrossEntropyLoss(Module):
 
         Shapes: logits [n, c], targets [n] or [n, c] -> [n]
         """
-        if self.logits:
-            _refuse_softmax(logits)
+        self._check_scores(logits, targets)
         if _are_shares(logits, targets):
             return self._of_shares(logits, targets)
         return self._of_classes(logits, targets)[0]
+
+    def _check_scores(self, logits: Tensor, targets: Tensor) -> None:
+        """Refuse a single class, and the output of a softmax for scores."""
+        if not isinstance(logits, Tensor):
+            all_tensors("cross_entropy", {"logits": logits})
+        if logits.rank == 2 and logits.value.shape[1] == 1:
+            given = {"logits": logits, "targets": targets}
+            all_tensors("cross_entropy", given)
+            raise nothing_to_choose("cross_entropy", given)
+        if self.logits:
+            _refuse_softmax(logits)
+        else:
+            _refuse_scores(logits)
 
     def _of_classes(
         self, logits: Tensor, targets: Tensor
@@ -191,7 +219,10 @@ class CrossEntropyLoss(Module):
         _refuse(logits, targets)
         self._check_weights(logits, facts(cross_entropy, (logits, targets)))
         mask = self._padding(targets)
-        row = targets if mask is None else apply(mask_fill, targets, mask, value=0)
+        row = targets
+        if mask is not None:  # what is left out has no gradient either, not even NaN
+            row = apply(mask_fill, targets, mask, value=0)
+            logits = logits.mask_fill(mask.unsqueeze_dim(1), 0.0)
         logs = logits.log_softmax(dim=1) if self.logits else _log(logits)
         score = self._scores(logs, row.reshape([-1, 1])).squeeze(1)
         return -(score if mask is None else score.mask_fill(mask, 0.0)), mask
@@ -206,6 +237,7 @@ class CrossEntropyLoss(Module):
             raise ConfigError("cross_entropy", what, facts_of(**given), cure)
         self._check_weights(logits, facts_of(**given))
         _refuse_no_shares(given)
+        _warn_of_shares(targets)
         y = targets
         if self.smoothing is not None:
             y = y * (1.0 - self.smoothing) + self.smoothing / logits.dims()[1]
@@ -225,14 +257,17 @@ class CrossEntropyLoss(Module):
         share = self.smoothing / logs.dims()[1]
         return score * (1.0 - self.smoothing) + logs.sum_dim(dim=1) * share
 
-    def _total(self, targets: Tensor, mask: Tensor | None) -> Tensor | None:
-        """What the mean divides by, [1]; None: the number of rows."""
+    def _share(self, targets: Tensor, mask: Tensor | None) -> Tensor | None:
+        """The mean weight of the rows, [1]; None: 1.
+
+        Why: means stay in the range of a float16, where sums over many rows leave it.
+        """
         if self.weights is None:
             if mask is None or self.pads_count:
                 return None
-            return mask.bool_not().float().sum()
+            return mask.bool_not().float().mean()
         if mask is None:
-            return self.weights.select(0, targets).sum()
+            return self.weights.select(0, targets).mean()
         left_out = mask
         if self.pads_count:  # those pad tokens that are classes
             strange = targets.lower_elem(0)
@@ -240,7 +275,7 @@ class CrossEntropyLoss(Module):
             strange = strange.bool_or(targets.greater_equal_elem(count))
             left_out = strange.bool_and(mask)
         row = targets.mask_fill(left_out, 0)
-        return self.weights.select(0, row).mask_fill(left_out, 0.0).sum()
+        return self.weights.select(0, row).mask_fill(left_out, 0.0).mean()
 
     def _padding(self, targets: Tensor) -> Tensor | None:
         """Where the targets are pad tokens. [n]"""
@@ -283,10 +318,13 @@ def _refuse(logits: Tensor, targets: Tensor) -> None:
     refuse_classes("cross_entropy", given)
 
 
-def _nothing(logits: Tensor, targets: Tensor) -> ShapeError:
-    """The error for the mean of a batch without elements."""
-    shown = facts_of(logits=logits, targets=targets)
-    return ShapeError("cross_entropy", "there is nothing to average", shown)
+def _averaged(
+    losses: Tensor, reduction: Reduction, logits: Tensor, targets: Tensor
+) -> Tensor:
+    """The losses as one number; of no rows, or no classes, there is no mean."""
+    if reduction != Reduction.Sum and 0 in logits.dims():
+        raise nothing_to_average("cross_entropy", logits=logits, targets=targets)
+    return reduced(losses, reduction)
 
 
 def _refuse_no_shares(given: dict[str, Tensor]) -> None:
@@ -304,15 +342,72 @@ def _refuse_no_shares(given: dict[str, Tensor]) -> None:
         raise KindError("cross_entropy", what, facts_of(**given), cure)
 
 
+def _warn_of_shares(targets: Tensor) -> None:
+    """Warn of targets whose shares of the classes are not 1 in all, nor all 0."""
+    if has_no_elements(targets.value):
+        return
+    rows = np.asarray(targets)
+    cure = "targets / targets.sum_dim(1)"
+    warn_of_sums("cross_entropy", "targets", rows[rows.any(1)], cure)
+
+
 def _refuse_softmax(logits: Tensor) -> None:
-    """Refuse logits that are the output of a softmax, as their graph shows."""
-    if not isinstance(logits, Tensor):
-        all_tensors("cross_entropy", {"logits": logits})
-    node = getattr(logits.value, "node", None)
-    if node is not None and node.op is softmax:
+    """Refuse logits that are the output of a softmax, as graph or numbers show."""
+    cure = "the scores before the softmax, or a config .with_logits(False)"
+    op = made_by(logits)
+    if op is softmax or _are_probabilities(logits.value):
         what = "logits have been through a softmax, which this loss applies itself"
-        cure = "the scores before the softmax, or a config .with_logits(False)"
         raise ConfigError("cross_entropy", what, cure=cure)
+    if op is sigmoid or op is log_sigmoid:
+        what = f"logits have been through a {op.name}, and this loss applies a softmax"
+        cure = f"the scores before the {op.name}"
+        raise ConfigError("cross_entropy", what, cure=cure)
+
+
+def _refuse_scores(logits: Tensor) -> None:
+    """Refuse scores where probabilities are wanted; warn of rows whose sum is not 1."""
+    node = getattr(logits.value, "node", None)
+    if node is not None and node.op is softmax and node.attrs["dim"] in (1, -1):
+        return  # which the graph knows without a look at the numbers
+    if has_no_elements(logits.value):
+        return
+    rows = some_rows(logits)
+    if rows is None:
+        return
+    if rows.size <= FEW:  # where the calls of NumPy cost more than the numbers
+        numbers = rows.tolist()
+        if all(min(row) >= 0 and abs(sum(row) - 1.0) < MOST_OFF for row in numbers):
+            return  # so none is above 1
+    low, high = rows.min(), rows.max()
+    if low < -1e-3 or high > 1 + 1e-3:
+        wrong = low if low < -1e-3 else high
+        what = f"an element of logits is {wrong:.4g}, not a probability from 0 to 1"
+        cure = "logits.softmax(1); or CrossEntropyLossConfig(), which takes scores"
+        raise DataError("cross_entropy", what, facts_of(logits=logits), cure)
+    cure = "logits / logits.sum_dim(1); of scores, softmax(1) over the classes"
+    warn_of_sums("cross_entropy", "logits", rows, cure)
+
+
+def _are_probabilities(value: Any) -> bool:
+    """Whether rows of an array of NumPy are from 0 to 1, not all whole, with sum 1.
+
+    Why: two numbers tell nearly always, or the first row, so the rest is seldom looked
+    at. A single row may be so by chance.
+    """
+    while hasattr(value, "node"):
+        value = value.value
+    if not isinstance(value, np.ndarray) or value.ndim != 2 or len(value) < 2:
+        return False
+    if value.size and not (0 <= value.item(0) <= 1 and 0 <= value.item(-1) <= 1):
+        return False
+    if not _sums_to_one(value[0]) or not _sums_to_one(value).all():
+        return False
+    return bool(((value >= 0) & (value <= 1)).all() and (value % 1 != 0).any())
+
+
+def _sums_to_one(rows: Any) -> Any:
+    near = 0.01 if rows.dtype == np.float16 else 1e-4
+    return np.abs(rows.sum(-1) - 1.0) < near
 
 
 def _log(x: Tensor) -> Tensor:

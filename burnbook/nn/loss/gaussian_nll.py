@@ -45,7 +45,8 @@ class GaussianNLLLoss(Module):
         >>> loss.forward(mean, y, Tensor.from_data([[1.0, 1.0]])).into_scalar()
         0.25
 
-    Why: sizes of 1 in var stretch, for one variance that many elements share.
+    Why: sizes of 1 in var stretch, for one variance that many elements share. One below
+    eps counts as eps, and keeps its gradient, so that it can grow again.
     """
 
     eps: float
@@ -78,6 +79,6 @@ class GaussianNLLLoss(Module):
             what = f"var must be {list(wanted)}, or 1 where it is shared"
             raise ShapeError("gaussian_nll", what, facts_of(**given))
         not_below_zero("gaussian_nll", given, "var")
-        var = var.clamp_min(self.eps)
-        losses = (var.log() + (input - target).square() / var) * 0.5
+        var = var + (self.eps - var).relu().detach()
+        losses = (var.log() + ((input - target) / var.sqrt()).square()) * 0.5
         return losses + 0.5 * math.log(2 * math.pi) if self.full else losses

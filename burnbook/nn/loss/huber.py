@@ -61,7 +61,5 @@ class HuberLoss(ElementwiseLoss):
 
         Shapes: residuals [...] -> [...]
         """
-        size = residuals.abs()
-        outside = size * self.delta - self.delta * self.delta * 0.5
-        inside = residuals.square() * 0.5
-        return inside.mask_where(size.greater_elem(self.delta), outside)
+        part = residuals.clamp(-self.delta, self.delta)  # no square of a large error
+        return part * (residuals - part * 0.5)

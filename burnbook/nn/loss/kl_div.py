@@ -4,7 +4,7 @@ import numpy as np
 
 from burnbook.config import Config
 from burnbook.module import Module
-from burnbook.nn.loss.checks import fit_one_shape
+from burnbook.nn.loss.checks import fit_one_shape, logarithms, probabilities
 from burnbook.nn.loss.reduction import Reduction, reduced
 from burnbook.tensor import Tensor
 
@@ -51,7 +51,12 @@ class KLDivLoss(Module):
         targets: Tensor,
         reduction: Reduction = Reduction.Auto,
     ) -> Tensor:
-        """The divergence of the whole batch as one number."""
+        """The divergence of the whole batch as one number.
+
+        Raises:
+            DataError: an element of predictions is above 0, so it is no logarithm of a
+                probability; or one of targets is none, or no probability.
+        """
         if reduction == Reduction.Auto:
             reduction = Reduction.BatchMean
         return reduced(self.forward_no_reduction(predictions, targets), reduction)
@@ -61,8 +66,16 @@ class KLDivLoss(Module):
 
         Shapes: predictions [n, ...], targets [n, ...] -> [n, ...]
         """
-        fit_one_shape("kl_div", {"predictions": predictions, "targets": targets})
+        given = {"predictions": predictions, "targets": targets}
+        fit_one_shape("kl_div", given)
+        cure = "predictions.log_softmax(1) of scores, or "
+        cure += "predictions.log() of probabilities"
+        logarithms("kl_div", given, "predictions", cure)
         if self.log_target:
+            cure = "KLDivLossConfig(), whose targets are probabilities"
+            logarithms("kl_div", given, "targets", cure)
             return targets.exp() * (targets - predictions)
+        cure = "KLDivLossConfig().with_log_target(True) for their logarithms"
+        probabilities("kl_div", given, "targets", cure, near=1e-3)
         least = float(np.finfo(targets.device().float_dtype).tiny)
         return targets * (targets.clamp_min(least).log() - predictions)

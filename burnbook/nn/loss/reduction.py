@@ -1,9 +1,12 @@
 """Reduction: how the losses of a batch become one number."""
 
+import math
+
 from burnbook.config import ConfigEnum, unit
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Module
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 
 
 class Reduction(ConfigEnum):
@@ -11,7 +14,8 @@ class Reduction(ConfigEnum):
 
     Mean: their mean. Sum: their sum. BatchMean: their sum over the size of the first
     dim. Auto: the mean that fits the loss; BatchMean for KLDivLoss, Mean for others.
-    Every loss takes one of them; its `forward_no_reduction` keeps each loss apart.
+    Every loss takes one of them; its `forward_no_reduction` keeps each loss apart. Of a
+    batch without elements Sum is 0, and a mean is refused.
 
     Example:
         >>> Reduction.BatchMean
@@ -32,9 +36,20 @@ def reduced(losses: Tensor, reduction: Reduction) -> Tensor:
     check_reduction(reduction)
     if reduction == Reduction.Sum:
         return losses.sum()
-    if reduction == Reduction.BatchMean:
-        return losses.sum() / losses.dims()[0]
-    return losses.mean()
+    dims = losses.dims()
+    if 0 in dims:
+        raise nothing_to_average("loss", losses=losses)
+    mean = losses.mean()  # a sum may leave the range of a float16 where no mean does
+    if reduction == Reduction.BatchMean and len(dims) > 1:
+        return mean * math.prod(dims[1:])
+    return mean
+
+
+def nothing_to_average(where: str, **given: Tensor) -> ShapeError:
+    """The error for the mean of a batch without elements."""
+    what = "there is nothing to average"
+    cure = "a batch with elements, or Reduction.Sum, which is 0 of nothing"
+    return ShapeError(where, what, facts_of(**given), cure)
 
 
 def check_reduction(reduction: object) -> None:

@@ -65,10 +65,8 @@ class SmoothL1Loss(Module):
         """
         fit_one_shape("smooth_l1", {"predictions": predictions, "targets": targets})
         error = predictions - targets
-        size = error.abs()
-        inside = error.square() * (0.5 / self.beta)
-        outside = size - 0.5 * self.beta
-        return outside.mask_where(size.lower_elem(self.beta), inside)
+        part = error.clamp(-self.beta, self.beta)  # no square of a large error
+        return (part / self.beta) * (error - part * 0.5)
 
     def forward_with_reduction(
         self,

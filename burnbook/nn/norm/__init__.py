@@ -1,5 +1,8 @@
 """Normalization layers."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.nn.norm.batch_norm import BatchNorm, BatchNormConfig
 from burnbook.nn.norm.group_norm import (
     GroupNorm,
@@ -31,3 +34,6 @@ __all__ = [
     "RmsNorm",
     "RmsNormConfig",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -1,10 +1,13 @@
 """LocalResponseNorm: channels divided by a function of their neighbors' squares."""
 
+import numpy as np
+
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
 from burnbook.nn.shared import at_least, build
 from burnbook.ops.batch_norm import neighbor_sum
+from burnbook.ops.shape import cast
 from burnbook.tensor import Tensor, apply
 from burnbook.tensor.facts import facts_of
 
@@ -58,5 +61,10 @@ class LocalResponseNorm(Module):
             what = f"the input needs at least 3 dims [n, c, d, ...], not {input.rank}"
             raise ShapeError("local_response_norm", what, facts_of(input=input))
         before, after = (self.size - 1) // 2, self.size // 2
-        power = apply(neighbor_sum, input.square(), before=before, after=after)
-        return input / (power * (self.alpha / self.size) + self.k) ** self.beta
+        dtype = input.backend.float_dtype
+        wide = input
+        if dtype.itemsize == 2:  # the square of 300 has no place in half precision
+            wide = apply(cast, input, dtype=np.dtype(np.float32))
+        power = apply(neighbor_sum, wide.square(), before=before, after=after)
+        out = wide / (power * (self.alpha / self.size) + self.k) ** self.beta
+        return out if wide is input else apply(cast, out, dtype=dtype)

@@ -1,5 +1,8 @@
 """Pooling."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.nn.pool.adaptive_avg_pool1d import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool1dConfig,
@@ -41,3 +44,6 @@ __all__ = [
     "MaxPool2d",
     "MaxPool2dConfig",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

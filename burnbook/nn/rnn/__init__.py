@@ -1,5 +1,8 @@
 """Recurrent layers."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.nn.rnn.bi_lstm import BiLstm, BiLstmConfig
 from burnbook.nn.rnn.gate_controller import GateController
 from burnbook.nn.rnn.gru import BiGru, BiGruConfig, Gru, GruConfig
@@ -23,3 +26,6 @@ __all__ = [
     "RnnConfig",
     "RnnState",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

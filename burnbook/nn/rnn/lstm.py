@@ -140,6 +140,7 @@ class Lstm(Module):
     cell_activation: Activation
     hidden_activation: Activation
     shown = shown_of("input_gate")
+    passed_over = ("forget_gate",)
     newer_fields = (
         *PLAIN,
         ("input_forget", False),

@@ -1,5 +1,8 @@
 """Transformers: encoder, decoder and their position-wise feed-forward network."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.nn.transformer.decoder import (
     TransformerDecoder,
     TransformerDecoderAutoregressiveCache,
@@ -33,3 +36,6 @@ __all__ = [
     "TransformerEncoderInput",
     "TransformerEncoderLayer",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

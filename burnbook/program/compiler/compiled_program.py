@@ -70,6 +70,7 @@ class CompiledProgram:
         if rules is None:  # which are written for CPUs
             rules = () if self.backend.has_graphs else RULES
         self.lowered: Lowered = lower(program, rules)
+        self._outside = getattr(program.takes, "outside", None)
         self._kinds = [kind_of(value.dtype) for value in program.inputs]
         self._dtypes = [value.dtype for value in program.inputs]
         self._tensors = [Tensor] * len(program.inputs)
@@ -91,6 +92,8 @@ class CompiledProgram:
     def __call__(self, *tensors: Any, **named: Any) -> Any:
         """Run on tensors: the arguments and the result of what was captured."""
         given: Sequence[Tensor] = tensors
+        if self._outside is not None:
+            self._outside.check()
         if named or [type(t) for t in tensors] != self._tensors:
             takes = self.program.takes
             given = taken(self.program.name, takes, tensors, named)

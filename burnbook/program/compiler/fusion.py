@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import ArgumentError, BurnbookError
-from burnbook.core.op import OPS
+from burnbook.core.op import OPS, BackwardOp
 from burnbook.program.values import Step, Value
 
 Forward = Callable[..., Any]
@@ -208,7 +208,8 @@ class FusionRule:
 
 def attrs_of(step: Step) -> dict[str, Any]:
     """All attributes of a step, those that have their default too."""
-    declared = getattr(step.op, "attrs", {})
+    op = step.op.source if isinstance(step.op, BackwardOp) else step.op
+    declared = getattr(op, "attrs", {})
     defaults = {n: v for n, v in declared.items() if v is not inspect.Parameter.empty}
     return {**defaults, **step.attrs}
 

@@ -29,8 +29,8 @@ FORWARD = {  # of ops without attributes
     "abs": "abs({x})",
     "square": "({x} * {x})",
     "sqrt": "sqrt({x})",
-    "max_pair": "({y} if {x} < {y} else {x})",
-    "min_pair": "({y} if {y} < {x} else {x})",
+    "max_pair": "({x} if ({x} >= {y}) | ({x} != {x}) else {y})",
+    "min_pair": "({x} if ({x} <= {y}) | ({x} != {x}) else {y})",
 }
 BACK = {  # the gradient of each input, in the names of what the gradient op is given
     "add": {"x": "{g}", "y": "{g}"},

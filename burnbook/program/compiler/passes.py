@@ -1,7 +1,7 @@
 """What is done to a program before it is planned: folding, fusing, leaving out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from burnbook.backend.base import Backend
 from burnbook.core.dtypes import unpickled
 from burnbook.core.errors import ArgumentError
 from burnbook.core.formulas import Formula
+from burnbook.core.op import BackwardOp
 from burnbook.program.compiler.fusion import (
     FusedOp,
     FusionRule,
@@ -160,11 +161,23 @@ def _is_fixed(step: Step, constants: Mapping[Value, Any], n: int | None) -> bool
 
 
 def used_steps(steps: Sequence[Step], outputs: Iterable[Value]) -> list[Step]:
-    """The steps that some output needs."""
+    """The steps that some output needs, with the gradients that some output needs."""
     needed = set(outputs)
     kept: list[Step] = []
     for step in reversed(steps):
         if needed.intersection(v for v in step.outputs if v is not None):
             needed.update(step.values)
-            kept.append(step)
+            kept.append(_needed_alone(step, needed))
     return kept[::-1]
+
+
+def _needed_alone(step: Step, needed: set[Value]) -> Step:
+    """A gradient step without the gradients that no output needs."""
+    wants = tuple([value in needed for value in step.outputs])
+    has = tuple([value is not None for value in step.outputs])
+    if not isinstance(step.op, BackwardOp) or wants == has:
+        return step
+    if step.attrs.get("needs") != has:  # they stand for something else
+        return step
+    outputs = [v if v in needed else None for v in step.outputs]
+    return replace(step, outputs=tuple(outputs), attrs={**step.attrs, "needs": wants})

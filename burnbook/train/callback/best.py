@@ -13,7 +13,7 @@ from burnbook.train.callback.values import (
     values_of,
     with_values,
 )
-from burnbook.train.events import Direction, Split, better
+from burnbook.train.events import Direction, Split, better, check_direction
 from burnbook.train.metric import Metric, metric_name
 from burnbook.train.numbers import signed_float
 from burnbook.train.runs.run import direction_of
@@ -53,6 +53,8 @@ class RestoreBest(Callback):
         if split not in (Split.Train, Split.Valid):
             what = f"{split!r} is not a split of a training"
             raise ConfigError("RestoreBest", what, cure="Split.Valid or Split.Train")
+        if direction is not None:
+            check_direction("RestoreBest", metric, direction)
         self.split = split
         self.reset()
 

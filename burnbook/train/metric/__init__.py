@@ -1,5 +1,8 @@
 """What is measured while a model trains."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.train.metric import vision as vision
 from burnbook.train.metric.accuracy import AccuracyMetric, TopKAccuracyMetric
 from burnbook.train.metric.base import (
@@ -108,3 +111,6 @@ __all__ = [
     "metric_name",
 ]
 __all__ += vision.__all__
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

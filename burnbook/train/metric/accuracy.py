@@ -22,8 +22,10 @@ class AccuracyMetric(NumericMetric):
     """How many predictions are right, in percent: 100 · mean(argmax outputs = target).
 
     With a pad token, targets that equal it are left out; a batch of nothing but padding
-    is NaN. A batch weighs as much in the epoch as it has targets, padding included.
-    One score for each example, a yes or a no, is measured by `AccuracyMetric.binary`.
+    is NaN and weighs nothing. A batch weighs as much in the epoch as it has targets
+    that are kept, so the epoch is the share of all its targets. A row with a score that
+    is not a number is a miss. One score for each example, a yes or a no, is measured by
+    `AccuracyMetric.binary`.
 
     Shapes: outputs [n, classes], at least 2 classes; targets [n]
     Example:
@@ -31,7 +33,8 @@ class AccuracyMetric(NumericMetric):
         AccuracyMetric(pad_token=3)
 
     Why: a target that is no class is an error, as it is mostly padding without a pad
-    token; Burn counts it as a miss, and one column of scores always as class 0.
+    token; Burn counts it as a miss, and one column of scores always as class 0. Burn
+    weighs a batch by its padding too.
     """
 
     name = "Accuracy"
@@ -79,8 +82,9 @@ class AccuracyMetric(NumericMetric):
             kept = without_pads(targets, self.pad_token)
             check_classes(self.name, kept, outputs.shape[1])
             right = outputs.argmax(axis=1) == targets
-        share = kept_share(right, targets, self.pad_token)
-        return self.state.update(100.0 * share, len(targets), self.options)
+            right &= ~np.isnan(outputs).any(axis=1)
+        share, count = kept_share(right, targets, self.pad_token)
+        return self.state.update(100.0 * share, count, self.options)
 
     def _decided(
         self, item: AccuracyInput, threshold: float
@@ -91,7 +95,8 @@ class AccuracyMetric(NumericMetric):
         if 0.0 < threshold < 1.0:
             cure = "AccuracyMetric.binary(0.0) for logits, or output.sigmoid()"
             check_probabilities(self.name, scores, cure)
-        return (scores > threshold) == (targets == 1), targets
+        right = (scores > threshold) == (targets == 1)
+        return right & ~np.isnan(scores), targets
 
     def __repr__(self) -> str:
         pad = "" if self.pad_token is None else f"pad_token={self.pad_token}"
@@ -143,8 +148,8 @@ class TopKAccuracyMetric(NumericMetric):
         ahead = ~(outputs <= own) | ((outputs == own) & (number < place))
         ahead &= number != place
         hit = known & (ahead.sum(axis=1) < self.k) & ~np.isnan(own[:, 0])
-        share = kept_share(hit, targets, self.pad_token)
-        return self.state.update(100.0 * share, len(targets), self.options)
+        share, count = kept_share(hit, targets, self.pad_token)
+        return self.state.update(100.0 * share, count, self.options)
 
     def __repr__(self) -> str:
         pad = "" if self.pad_token is None else f", pad_token={self.pad_token}"
@@ -156,8 +161,11 @@ def without_pads(targets: np.ndarray, pad_token: int | None) -> np.ndarray:
     return targets if pad_token is None else targets[targets != pad_token]
 
 
-def kept_share(right: np.ndarray, targets: np.ndarray, pad_token: int | None) -> float:
-    """The share of right ones among the targets that are not padding."""
+def kept_share(
+    right: np.ndarray, targets: np.ndarray, pad_token: int | None
+) -> tuple[float, int]:
+    """The share of right ones among the targets that are not padding, and these."""
     kept = np.ones(len(targets), bool) if pad_token is None else targets != pad_token
-    count = np.count_nonzero(kept)
-    return np.count_nonzero(right & kept) / count if count else float("nan")
+    count = int(np.count_nonzero(kept))
+    share = np.count_nonzero(right & kept) / count if count else float("nan")
+    return share, count

@@ -66,7 +66,8 @@ class BleuScore(NumericMetric):
     pₖ is the share of the outputs' k-grams that are in their references, none counted
     more often than it occurs there; b = exp(1 − r / c) punishes outputs (c words in
     all) that are shorter than the references (r words). Counts are summed over a batch;
-    the epoch is the mean of its batches, as in Burn.
+    the epoch is the mean of its batches, as in Burn, each with the weight of its
+    sequences that are not mere padding.
 
     Shapes: outputs [n, t]; targets [n, r]
     Example:
@@ -116,7 +117,8 @@ class BleuScore(NumericMetric):
             for output, target in zip(outputs, targets, strict=True)
         ]
         score = 100.0 * corpus_bleu(pairs, self.max_n, self.smoothing)
-        return self.state.update(score, len(pairs), self.options)
+        count = sum(bool(output or target) for output, target in pairs)
+        return self.state.update(score, count, self.options)
 
     def __repr__(self) -> str:
         pad = "" if self.pad_token is None else f", pad_token={self.pad_token}"

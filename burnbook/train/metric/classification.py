@@ -67,14 +67,14 @@ class TopK:
         best = np.argsort(-scores, axis=1, kind="stable")[:, : self.k]
         decided = np.zeros(scores.shape, bool)
         np.put_along_axis(decided, best, True, axis=1)
-        return decided
+        return decided & ~np.isnan(scores)
 
     def __repr__(self) -> str:
         return f"TopK({self.k})"
 
 
 class DecisionRule:
-    """When a score is a yes: above a threshold, or among the best k.
+    """When a score is a yes: above a threshold, or among the best k; NaN never is.
 
     Example:
         >>> DecisionRule.Threshold(0.5), DecisionRule.TopK(1)

@@ -27,11 +27,14 @@ from burnbook.train.metric.input import ConfusionStatsInput
 from burnbook.train.metric.reading import (
     check_best_of,
     check_one_class,
+    check_probabilities,
     check_scores,
     check_several,
     check_yes_or_no,
     same_shape,
 )
+
+LOGITS = "a threshold of 0.0 for logits, or the probabilities: output.sigmoid()"
 
 
 class ConfusionStats:
@@ -57,6 +60,8 @@ class ConfusionStats:
     ) -> None:
         rule = decision_rule or Threshold()
         scores, targets = confusion_arrays(where, item)
+        if isinstance(rule, Threshold) and 0.0 < rule.threshold < 1.0:
+            check_probabilities(where, scores, LOGITS)
         if isinstance(rule, TopK):
             check_best_of(where, rule.k, item.predictions, item.targets)
             check_several(where, item.predictions, item.targets)
@@ -131,7 +136,8 @@ def confusion_arrays(
 class ConfusionMetric(NumericMetric):
     """The base of metrics that are a fraction of confusion counts.
 
-    A subclass defines which fraction: `ratio(tp, fp, fn)`, class by class.
+    A subclass defines which fraction: `ratio(tp, fp, fn)`, class by class. A class that
+    neither occurs nor is decided for has none: it is NaN, and no part of a Macro mean.
     """
 
     Input = ConfusionStatsInput
@@ -224,11 +230,12 @@ class RatioMetric(ConfusionMetric):
         return cls(Threshold(threshold), class_reduction)
 
 
-def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """A fraction that is 0 where the denominator is 0.
+def divided(above: np.ndarray, below: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """A fraction that is 0 where the denominator is 0, and NaN where nothing is seen.
 
     Example:
-        >>> divided(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
-        array([0.5, 0. ])
+        >>> seen = np.array([3.0, 1.0, 0.0])
+        >>> divided(np.array([1.0, 0.0, 0.0]), np.array([2.0, 0.0, 0.0]), seen)
+        array([0.5, 0. , nan])
     """
-    return above / np.where(below == 0, 1.0, below)
+    return np.where(seen == 0, np.nan, above / np.where(below == 0, 1.0, below))

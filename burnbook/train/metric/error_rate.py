@@ -38,8 +38,10 @@ class ErrorRate(NumericMetric):
             reference = self.cut(target)
             edits += edit_distance(reference, self.cut(output))
             length += len(reference)
-        rate = 100.0 * edits / length if length else 0.0
-        return self.state.update(rate, length, self.options)
+        # Without a token in any reference there is no rate, but there are edits: they
+        # count as those of one token, so that an epoch does not lose them.
+        rate = 100.0 * edits / max(length, 1)
+        return self.state.update(rate, length or min(edits, 1), self.options)
 
     def cut(self, tokens: np.ndarray) -> list[int]:
         """A sequence without its padding."""

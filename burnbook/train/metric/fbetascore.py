@@ -13,7 +13,7 @@ from burnbook.train.metric.classification import (
     Threshold,
     TopK,
 )
-from burnbook.train.metric.confusion_stats import ConfusionMetric
+from burnbook.train.metric.confusion_stats import ConfusionMetric, divided
 from burnbook.train.numbers import plain_float
 
 
@@ -79,7 +79,7 @@ class FBetaScoreMetric(ConfusionMetric):
         square = self.beta**2
         above = (1.0 + square) * tp
         below = above + square * fn + fp
-        return np.where(below == 0, np.nan, above / np.where(below == 0, 1.0, below))
+        return divided(above, below, tp + fp + fn)
 
     def __repr__(self) -> str:
         rule, reduction = self.decision_rule, self.class_reduction

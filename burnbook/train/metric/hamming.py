@@ -6,14 +6,19 @@ import numpy as np
 
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import HammingScoreInput
-from burnbook.train.metric.reading import check_scores, check_yes_or_no, same_shape
+from burnbook.train.metric.reading import (
+    check_probabilities,
+    check_scores,
+    check_yes_or_no,
+    same_shape,
+)
 
 
 class HammingScore(NumericMetric):
     """How many yes-or-no labels are right, in percent: 100 · mean((out > t) = target).
 
     With sigmoid, outputs are scores of any size and are mapped to (0, 1) by the
-    logistic function first.
+    logistic function first. A score that is not a number is wrong.
 
     Shapes: outputs [n, labels]; targets [n, labels]
     Example:
@@ -47,7 +52,11 @@ class HammingScore(NumericMetric):
         check_yes_or_no(self.name, targets)
         if self.sigmoid:
             outputs = squashed(outputs)
+        elif 0.0 < self.threshold < 1.0:
+            cure = "HammingScore(sigmoid=True) for logits, or output.sigmoid()"
+            check_probabilities(self.name, outputs, cure)
         right = (outputs > float(self.threshold)) == targets.astype(bool)
+        right &= ~np.isnan(outputs)
         share = np.count_nonzero(right) / right.size if right.size else float("nan")
         return self.state.update(100.0 * share, len(targets), self.options)
 

@@ -40,12 +40,15 @@ class TopKAccuracyInput(OutputsAndTargets):
 
 @dataclass(frozen=True, slots=True)
 class LossInput:
-    """What the loss metric needs: the loss itself.
+    """What the loss metric needs: the loss itself, and of how many it is the mean.
+
+    count: how many targets the batch has; None, the default: it is not known.
 
     Shapes: tensor [1] or [n]
     """
 
     tensor: Tensor
+    count: int | None = None
 
 
 class HammingScoreInput(OutputsAndTargets):

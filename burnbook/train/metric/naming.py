@@ -8,10 +8,12 @@ name is never a path, and the file name gives the metric's name back: `F1/macro`
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
+from collections.abc import Iterable
 
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, UnknownNameError
 from burnbook.train.metric import Metric
 
 ENDING = ".log"
@@ -69,6 +71,36 @@ def check_name(where: str, metric: Metric, others: list[str]) -> None:
                 [("file", log_file(name))],
                 f'with_name("…") for one of them, such as {kind}().with_name("…")',
             )
+
+
+def unknown_metric(where: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a metric that was not measured: what there is, and the nearest.
+
+    Example:
+        >>> print(unknown_metric("Run.best", "accuracy", ["Loss", "Accuracy"]))
+        Run.best: there is no metric 'accuracy'
+          metrics  Loss, Accuracy
+          try: "Accuracy"
+    """
+    names = list(dict.fromkeys(known))
+    near = nearest(name, names)
+    facts = [("metrics", ", ".join(names) or "none")]
+    cure = f'"{near}"' if near else None
+    return UnknownNameError(where, f"there is no metric {name!r}", facts, cure)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name that was meant, whatever its case; None when no name is like it.
+
+    Example:
+        >>> nearest("val", ["train", "valid"]), nearest("loss", ["Loss"])
+        ('valid', 'Loss')
+    """
+    plain = {each.casefold(): each for each in known}
+    meant = str(name).casefold()
+    found = difflib.get_close_matches(meant, plain, 1, 0.6)
+    begun = [each for each in plain if each.startswith(meant)] if meant else []
+    return plain[(found or begun)[0]] if found or begun else None
 
 
 def _folded(name: str) -> str:

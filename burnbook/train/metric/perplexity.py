@@ -12,7 +12,11 @@ from burnbook.train.metric.base import (
     final_entry,
 )
 from burnbook.train.metric.input import PerplexityInput
-from burnbook.train.metric.reading import check_classes, scores_of
+from burnbook.train.metric.reading import (
+    check_classes,
+    check_not_probabilities,
+    scores_of,
+)
 
 
 class PerplexityMetric(NumericMetric):
@@ -56,6 +60,7 @@ class PerplexityMetric(NumericMetric):
             kept = targets != self.pad_token
             outputs, targets = outputs[kept], targets[kept]
         check_classes(self.name, targets, outputs.shape[1])
+        check_not_probabilities(self.name, outputs)
         surprise = surprise_of(outputs, targets)
         self.surprise += surprise
         self.words += len(targets)

@@ -10,7 +10,8 @@ from burnbook.train.metric.confusion_stats import RatioMetric, divided
 class PrecisionMetric(RatioMetric):
     """How many of the decisions for a class were right, in percent: tp / (tp + fp).
 
-    A class that was never decided for counts as 0. The epoch's value comes from the
+    A class that occurs and was never decided for counts as 0; one that does not occur
+    either is NaN and is left out of the Macro mean. The epoch's value comes from the
     epoch's counts, and ends the log as a line of its own: `83.5,final`.
 
     Shapes: predictions [n, classes]; targets [n, classes]
@@ -28,4 +29,4 @@ class PrecisionMetric(RatioMetric):
 
     def ratio(self, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray) -> np.ndarray:
         """tp / (tp + fp); 0 where nothing was decided for."""
-        return divided(tp, tp + fp)
+        return divided(tp, tp + fp, tp + fp + fn)

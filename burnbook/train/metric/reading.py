@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from burnbook.core.dtypes import Float
-from burnbook.core.errors import ConfigError, DataError, KindError, ShapeError
+from burnbook.core.errors import (
+    ConfigError,
+    DataError,
+    KindError,
+    ShapeError,
+)
 
 if TYPE_CHECKING:
     from burnbook.tensor import Tensor
@@ -33,6 +38,7 @@ def scores_of(
 
     Shapes: outputs [n, classes]; targets [n]
     """
+    check_swapped(where, outputs, targets)
     shape, right = tuple(outputs.shape), tuple(targets.shape)
     if shape[1:] == (1,):
         check_scores(where, outputs, targets)
@@ -56,6 +62,7 @@ def one_score_of(
 
     Shapes: outputs [n] or [n, 1]; targets [n] or [n, 1] -> [n] and [n]
     """
+    check_swapped(where, outputs, targets)
     shapes = [tuple(tensor.shape) for tensor in (outputs, targets)]
     if any(len(s) not in (1, 2) or s[1:] not in ((), (1,)) for s in shapes) or (
         shapes[0][0] != shapes[1][0]
@@ -85,8 +92,49 @@ def check_probabilities(where: str, scores: np.ndarray, cure: str) -> None:
         raise DataError(where, what, cure=cure)
 
 
+def check_not_probabilities(where: str, scores: np.ndarray) -> None:
+    """Refuse probabilities where scores are wanted, to which a softmax is applied.
+
+    Why: the first row tells nearly always, so the rest is seldom looked at; a single
+    row, or whole numbers, may be so by chance.
+
+    Shapes: scores [n, classes]
+    """
+    if len(scores) < 2 or not _are_shares(scores[:1]) or not _are_shares(scores):
+        return
+    if (scores % 1 != 0).any():
+        what = "outputs have been through a softmax, which this metric applies itself"
+        raise DataError(where, what, cure="the scores before it, or output.log()")
+
+
+def _are_shares(rows: np.ndarray) -> bool:
+    near = 0.01 if rows.dtype == np.float16 else 1e-4
+    one = np.abs(rows.sum(-1, dtype=np.float64) - 1.0) < near
+    return bool(one.all() and ((rows >= 0) & (rows <= 1)).all())
+
+
+def check_pixels(where: str, images: np.ndarray, most: float) -> None:
+    """Refuse images with pixels above the largest that was said."""
+    high = images.max(initial=0.0)
+    if high > most * 1.001:
+        what = f"a pixel of the targets is {high:.4g}, and the largest is said to be "
+        cure = f"255.0 in the config of the metric, or images / {high:.4g}"
+        if high > 255.0:
+            cure = f"{high:.4g} in the config of the metric"
+        raise DataError(where, f"{what}{most:g}", cure=cure)
+
+
+def check_swapped(where: str, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse targets in the place of scores, and scores in that of targets."""
+    if outputs.kind is not Float and targets.kind is Float:
+        what = "outputs and targets are swapped: the scores are Float, the targets not"
+        cure = "ClassificationOutput(loss, output, targets): the scores come first"
+        raise KindError(where, what, _facts(outputs, targets), cure)
+
+
 def check_scores(where: str, outputs: Tensor, targets: Tensor) -> None:
     """Refuse classes that are already chosen: their numbers are not scores."""
+    check_swapped(where, outputs, targets)
     if outputs.kind is not Float:
         what = f"outputs must be scores (Float), not {outputs.kind.__name__}"
         cure = "the logits, before argmax: ClassificationOutput(loss, logits, targets)"

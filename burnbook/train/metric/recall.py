@@ -10,8 +10,9 @@ from burnbook.train.metric.confusion_stats import RatioMetric, divided
 class RecallMetric(RatioMetric):
     """How much of a class was found, in percent: tp / (tp + fn).
 
-    A class that never occurs counts as 0. The epoch's value comes from the epoch's
-    counts, and ends the log as a line of its own: `83.5,final`.
+    A class that was decided for and never occurs counts as 0; one that was not decided
+    for either is NaN and is left out of the Macro mean. The epoch's value comes from
+    the epoch's counts, and ends the log as a line of its own: `83.5,final`.
 
     Shapes: predictions [n, classes]; targets [n, classes]
     Example:
@@ -25,4 +26,4 @@ class RecallMetric(RatioMetric):
 
     def ratio(self, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray) -> np.ndarray:
         """tp / (tp + fn); 0 where there was nothing to find."""
-        return divided(tp, tp + fn)
+        return divided(tp, tp + fn, tp + fp + fn)

@@ -14,7 +14,8 @@ class RougeLScore(NumericMetric):
     """F1 of the longest common subsequence, in percent.
 
     The mean over sequences of F1 = 2 L / (words of the output + of the reference),
-    where L is the length of the longest common subsequence. Two empty texts agree.
+    where L is the length of the longest common subsequence. Where both are empty there
+    is nothing to compare, and they do not count.
 
     Shapes: outputs [n, t]; targets [n, r]
     Example:
@@ -40,10 +41,11 @@ class RougeLScore(NumericMetric):
         """Compare the texts of one batch."""
         outputs, targets = tokens_of(self.name, item.outputs, item.targets)
         pad = self.pad_token
-        shares = [
-            rouge_l(before_pad(output, pad), before_pad(target, pad))
+        pairs = [
+            (before_pad(output, pad), before_pad(target, pad))
             for output, target in zip(outputs, targets, strict=True)
         ]
+        shares = [rouge_l(*pair) for pair in pairs if pair != ([], [])]
         mean = sum(shares) / len(shares) if shares else float("nan")
         return self.state.update(100.0 * mean, len(shares), self.options)
 

@@ -1,5 +1,8 @@
 """Renderers: how a training is shown to people."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.train.renderer.base import (
     MetricsRenderer,
     RunInfo,
@@ -21,3 +24,6 @@ __all__ = [
     "TrainingResult",
     "choose",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

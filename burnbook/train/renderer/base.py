@@ -139,6 +139,11 @@ class MetricsRenderer:
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
         """A split ("train" or "valid") of an epoch is complete."""
 
+    @property
+    def inspects(self) -> bool:
+        """Whether `inspect` looks at anything now; else steps need not show it."""
+        return type(self).inspect is not MetricsRenderer.inspect
+
     def inspect(self, model: Module, grads: GradientsParams) -> None:
         """A batch's gradients, before the step that uses them; this must be cheap."""
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from burnbook.text.table import ShownAsTable, TextTable
 from burnbook.train.events import better
+from burnbook.train.metric.naming import unknown_metric
 from burnbook.train.numbers import number_text
-from burnbook.train.runs.run import Run, direction_of
+from burnbook.train.runs.run import Run, direction_of, split_name
 from burnbook.train.runs.show import (
     different_fields,
     moment,
@@ -36,13 +37,24 @@ class RunComparison(ShownAsTable):
         self._has = [set(config) for config in configs]
         pairs = {pair for run in self.runs for pair in run.metrics}
         self.metrics: dict[tuple[str, str], list[tuple[int, float] | None]] = {
-            (name, split): [run.best(name, split) for run in self.runs]
+            (name, split): [
+                run.best(name, split) if (name, split) in run.metrics else None
+                for run in self.runs
+            ]
             for name, split in sorted(pairs, key=split_order)
         }
 
     def winner(self, metric: str, split: str = "valid") -> Run | None:
-        """The run with the best number, the first among equals."""
-        place = self._best_place(metric, self.metrics.get((metric, split), []))
+        """The run with the best number, the first among equals; None if all are.
+
+        Raises:
+            UnknownNameError: the runs have metrics, but none of this name.
+        """
+        names = [name for name, _ in self.metrics]
+        if names and metric not in names:
+            raise unknown_metric("RunComparison.winner", metric, names)
+        found = self.metrics.get((metric, split_name(split)), [])
+        place = self._best_place(metric, found)
         return None if place is None else self.runs[place]
 
     def table(self) -> TextTable:

@@ -22,10 +22,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.core.files import open_regular, printable, read_whole
+from burnbook.core.files import (
+    fixed,
+    open_regular,
+    printable,
+    read_whole,
+)
 from burnbook.train.checkpoint import PARTS
 from burnbook.train.events import Direction, Split, better
-from burnbook.train.metric.naming import log_file, name_of
+from burnbook.train.metric.naming import log_file, name_of, unknown_metric
 from burnbook.train.run_status import FINISHED, RunStatus
 from burnbook.train.runs.experiment_log import ExperimentLog, read_experiment_log
 from burnbook.train.runs.logs import damage_of, parse_log, read_log
@@ -90,7 +95,7 @@ class Run:
     """
 
     def __init__(self, path: str | Path, name: str = "") -> None:
-        self.path = Path(path)
+        self.path = fixed(path)
         self.name = name or self.path.name
         self._means: dict[Path, tuple[tuple[int, int], tuple[float, float] | None]]
         self._means = {}
@@ -185,7 +190,16 @@ class Run:
         ]
 
     def history(self, metric: str, split: str | Split = "valid") -> list[MetricPoint]:
-        """The metric in every epoch: its mean, or what the run itself calls final."""
+        """The metric in every epoch: its mean, or what the run itself calls final.
+
+        It is empty where only other splits have the metric, or the run has none at all.
+
+        Raises:
+            UnknownNameError: the run has metrics, but none of this name.
+        """
+        return self._known("history", metric, self._history(metric, split))
+
+    def _history(self, metric: str, split: str | Split) -> list[MetricPoint]:
         points: list[MetricPoint] = []
         for epoch, path in self._files(metric, split):
             found = self._mean(path)
@@ -194,7 +208,11 @@ class Run:
         return points
 
     def batches(self, metric: str, split: str | Split = "valid") -> list[MetricPoint]:
-        """The metric in every batch of every epoch."""
+        """The metric in every batch of every epoch.
+
+        Raises:
+            UnknownNameError: the run has metrics, but none of this name.
+        """
         points: list[MetricPoint] = []
         for epoch, path in self._files(metric, split):
             log = read_log(path)
@@ -203,13 +221,17 @@ class Run:
             pairs = zip(log.values.tolist(), log.counts.tolist(), strict=True)
             for value, count in pairs:
                 points.append(MetricPoint(epoch, len(points) + 1, value, count))
-        return points
+        return self._known("batches", metric, points)
 
     def last(
         self, metric: str, split: str | Split = "valid"
     ) -> tuple[int, float] | None:
-        """The newest epoch and its number; None when it was not logged."""
-        history = self.history(metric, split)
+        """The newest epoch and its number; None when the split does not have it.
+
+        Raises:
+            UnknownNameError: the run has metrics, but none of this name.
+        """
+        history = self._known("last", metric, self._history(metric, split))
         return (history[-1].epoch, history[-1].value) if history else None
 
     def best(
@@ -221,10 +243,18 @@ class Run:
         """The best epoch and its number, the earliest among equals.
 
         direction: by default, a Loss is better when lower, an Accuracy when higher.
+
+        Raises:
+            UnknownNameError: the run has metrics, but none of this name.
         """
-        towards = direction or direction_of(metric)
+        history = self._known("best", metric, self._history(metric, split))
+        return self._best_of(history, direction or direction_of(metric))
+
+    def _best_of(
+        self, history: list[MetricPoint], towards: Direction
+    ) -> tuple[int, float] | None:
         best: tuple[int, float] | None = None
-        for point in self.history(metric, split):
+        for point in history:
             worse_so_far = best is None or best[1] != best[1]  # NaN is never good
             if worse_so_far or (best and better(point.value, best[1], towards)):
                 best = (point.epoch, point.value)
@@ -236,6 +266,22 @@ class Run:
         return f"Run({self.name!r}, {self.state}, epoch {self.epochs}{of})"
 
     # How
+
+    def _known(
+        self, method: str, metric: str, found: list[MetricPoint]
+    ) -> list[MetricPoint]:
+        """What was found; an error where nothing was, for a name that is not there."""
+        if found:
+            return found
+        names = [name for name, _ in self.metrics]
+        if names and metric not in names and not self._logs(metric):
+            raise unknown_metric(f"Run.{method}", metric, names)
+        return found
+
+    def _logs(self, metric: str) -> bool:
+        """Whether any split has a log of this metric, be it numeric or not."""
+        pairs = (pair for split in SPLITS for pair in self._files(metric, split))
+        return any(path.exists() for _, path in pairs)
 
     def _read_config(self) -> tuple[dict[str, Any], str]:
         """The fields, or why they cannot be read."""

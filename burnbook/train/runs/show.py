@@ -165,7 +165,8 @@ def _other(one: Row, two: Row, name: str) -> bool:
 
 def best_text(run: Run, metric: str, split: str) -> str:
     """The best number as people read it; "–" where there is none."""
-    best = run.best(metric, split)
+    known = (metric, split) in run.metrics
+    best = run.best(metric, split) if known else None
     return number_text(best[1]) if best else "–"
 
 

@@ -16,16 +16,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.errors import ConfigError, TrainingError, UnknownNameError
+from burnbook.core.files import fixed
 from burnbook.text.table import ShownAsTable, TextTable
 from burnbook.train.events import Direction, Split
+from burnbook.train.metric.naming import nearest, unknown_metric
 from burnbook.train.runs.comparison import RunComparison
 from burnbook.train.runs.removal import delete_run
-from burnbook.train.runs.run import Run, direction_of, is_run
+from burnbook.train.runs.run import Run, direction_of, is_run, split_name
 from burnbook.train.runs.show import Row, frame_of, rows_of, run_table, write_csv
 
 DEEPEST = 4  # levels of folders below the root that are searched
 MetricFilter = tuple[str, str | Split, str, float]
+STATES = ("running", "finished", "stopped")
 SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -57,7 +60,7 @@ class RunStore(ShownAsTable):
     """
 
     def __init__(self, root: str | Path, *, _runs: Sequence[Run] | None = None) -> None:
-        self.root = Path(root)
+        self.root = fixed(root)
         if not self.root.is_dir():
             what = "is a file" if self.root.exists() else "does not exist"
             cure = "the folder that was given to LearnerBuilder, or one above it"
@@ -107,8 +110,16 @@ class RunStore(ShownAsTable):
         config: a value for each field, or a function of it. metric: (name, split, sign,
         number), or several; the best epoch counts. state: "running", "finished" or
         "stopped".
+
+        Raises:
+            ConfigError: a condition is no condition, or the state none of the three.
+            UnknownNameError: no run has such a metric, or such a field in its config.
         """
         wanted = [*_metric_filters(metric)]
+        for name, *_ in wanted:
+            self._check_metric("RunStore.filter", name)
+        self._check_fields(config or {})
+        _check_state(state)
         found = [
             run
             for run in self.runs
@@ -129,7 +140,9 @@ class RunStore(ShownAsTable):
         known = [pair for pair in keys if pair[1] is not None]
         if self.runs and not known:
             facts = [("sorted by", "date, name, epochs, state, a metric, a field")]
-            raise ConfigError("RunStore.sort", f"no run has {by!r}", facts)
+            near = nearest(by, self._keys())
+            cure = f'"{near}"' if near else None
+            raise ConfigError("RunStore.sort", f"no run has {by!r}", facts, cure)
         upwards = direction_of(by) is Direction.Lowest or not self._is_metric(by)
         known.sort(key=lambda pair: pair[1], reverse=reverse is upwards)
         rest = [run for run, key in keys if key is None]
@@ -141,9 +154,19 @@ class RunStore(ShownAsTable):
         split: str | Split = "valid",
         direction: Direction | None = None,
     ) -> Run | None:
-        """The run with the best epoch; None when no run has the metric."""
+        """The run with the best epoch; None when no run has a number of this split.
+
+        Raises:
+            UnknownNameError: the runs have metrics, but none of this name.
+        """
+        self._check_metric("RunStore.best", metric)
         towards = direction or direction_of(metric)
-        found = [(run, run.best(metric, split, towards)) for run in self.runs]
+        name = split_name(split)
+        found = [
+            (run, run.best(metric, name, towards))
+            for run in self.runs
+            if (metric, name) in run.metrics
+        ]
         known = [(run, best[1]) for run, best in found if best and best[1] == best[1]]
         if not known:
             return None
@@ -194,6 +217,28 @@ class RunStore(ShownAsTable):
 
     def _run(self, run: Run | str) -> Run:
         return run if isinstance(run, Run) else self[run]
+
+    def _check_metric(self, where: str, metric: str) -> None:
+        """Refuse the name of a metric that none of the runs has."""
+        names = dict.fromkeys(name for run in self.runs for name, _ in run.metrics)
+        if names and metric not in names:
+            raise unknown_metric(where, metric, names)
+
+    def _check_fields(self, wanted: Mapping[str, Any]) -> None:
+        """Refuse the name of a field that no run's config has."""
+        names = dict.fromkeys(name for run in self.runs for name in run.config)
+        for name in wanted if names else ():
+            if name not in names:
+                near = nearest(name, names)
+                what, facts = f"no config has {name!r}", [("fields", ", ".join(names))]
+                cure = f'config={{"{near}": …}}' if near else None
+                raise UnknownNameError("RunStore.filter", what, facts, cure)
+
+    def _keys(self) -> list[str]:
+        """What runs can be sorted by."""
+        metrics = [name for run in self.runs for name, _ in run.metrics]
+        fields = [name for run in self.runs for name in run.config]
+        return ["date", "name", "epochs", "state", *metrics, *fields]
 
     def _is_metric(self, by: str) -> bool:
         return any(_metric_of(run, by) for run in self.runs)
@@ -260,9 +305,19 @@ def _metric_filters(
     return given
 
 
+def _check_state(state: str | None) -> None:
+    if state is not None and state not in STATES:
+        near = nearest(state, STATES)
+        what, facts = f"{state!r} is not a state", [("states", ", ".join(STATES))]
+        cure = f'state="{near}"' if near else None
+        raise ConfigError("RunStore.filter", what, facts, cure)
+
+
 def _metric_fits(
     run: Run, name: str, split: str | Split, sign: str, number: float
 ) -> bool:
+    if (name, split_name(split)) not in run.metrics:
+        return False
     best = run.best(name, split)
     return best is not None and SIGNS[sign](best[1], number)
 

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError, TrainingError
-from burnbook.core.files import atomic_write
+from burnbook.core.errors import ConfigError, TrainingError, explain, warn_caller
+from burnbook.core.files import atomic_write, fixed
 from burnbook.text.table import ShownAsTable, TextTable
-from burnbook.train.events import Direction, Split
+from burnbook.train.events import Direction, Split, check_direction
 from burnbook.train.numbers import number_text
 from burnbook.train.runs import Run, RunStore
 from burnbook.train.runs.run import direction_of, split_name
@@ -63,11 +63,13 @@ def sweep(
     Calling it again with the same folder resumes where it stopped; more trials or more
     epochs may be asked for. A trial that raises is recorded and skipped (`retry` tries
     it again); one whose training was interrupted ends the sweep, which can be resumed
-    later.
+    later. At the end it warns if all trials are equal to the digit.
 
     Source: Jamieson & Talwalkar (2016), the inner loop of Hyperband (2018).
     """
     _check_numbers(trials, min_epochs, max_epochs, eta)
+    if direction is not None:
+        check_direction("sweep", metric, direction)
     towards = direction or direction_of(metric)
     ranges = read_space(space)
     values = grid(ranges) if trials is None else draw(ranges, trials, seed)
@@ -79,7 +81,7 @@ def sweep(
         "seed": seed,
         "metric": [metric, split_name(split), towards.value],
     }
-    home = Path(folder)
+    home = fixed(folder)
     home.mkdir(parents=True, exist_ok=True)
     load_state(home, asked, found)
     for trial in found:
@@ -93,7 +95,48 @@ def sweep(
         if not going_on:
             return result
     result.done = True
+    _warn_of_equals(result)
     return result
+
+
+def _warn_of_equals(result: Sweep) -> None:
+    """Warn if different configs have trained to the digit alike: `train` ignores them.
+
+    Why the logs: one number, such as an accuracy of 100, may be equal by chance; all
+    losses and rates of all epochs are not.
+    """
+    tried = [trial for trial in result.trials if trial.scores and not trial.failure]
+    first = min((min(trial.scores) for trial in tried), default=0)
+    scores = {trial.scores.get(first) for trial in tried}
+    score = next(iter(scores), None)
+    if len(tried) < 2 or len(scores) > 1 or score is None or score != score:
+        return
+    logs = [_curves(result.folder / trial.name, result, first) for trial in tried]
+    chance = len(tried) < 3 or score == int(score)  # of a number alone
+    if any(other != logs[0] for other in logs) or (chance and not logs[0]):
+        return
+    names = ", ".join(tried[0].values)
+    what = (
+        f"all {len(tried)} trials have the same {result.metric}, {number_text(score)}"
+    )
+    facts = [("different in the configs", names)]
+    cure = "a train(config, folder, epochs) that uses its config: config.init(device)"
+    warn_caller(explain("sweep", what, facts, cure))
+
+
+def _curves(folder: Path, result: Sweep, epochs: int) -> list[Any]:
+    """What a trial logged of its losses, rates and metric up to an epoch."""
+    if not folder.is_dir():
+        return []
+    run = Run(folder)
+    told = {result.metric, "Loss", "Learning Rate"}
+    return [
+        (name, split, point.epoch, point.value)
+        for name, split in run.metrics
+        if name in told
+        for point in run.history(name, split)
+        if point.epoch <= epochs
+    ]
 
 
 def _advance(result: Sweep, trial: Trial, epochs: int, train: Train) -> bool:
@@ -142,7 +185,7 @@ def _first_line(error: Exception) -> str:
 def _is_there(run: Run, epochs: int, metric: str, split: str) -> bool:
     """Whether a killed sweep had trained so far already: the checkpoint comes last."""
     newest = max((c.epoch for c in run.checkpoints), default=0)
-    return newest >= epochs and run.last(metric, split) is not None
+    return newest >= epochs and (metric, split) in run.metrics
 
 
 def _interrupted(run: Run, epochs: int) -> bool:
@@ -155,6 +198,8 @@ def _interrupted(run: Run, epochs: int) -> bool:
 
 def _read_score(run: Run, epochs: int, result: Sweep) -> float | None:
     """The best number up to an epoch, from the logs; None when none was logged."""
+    if (result.metric, result.split) not in run.metrics:
+        return None
     points = run.history(result.metric, result.split)
     values = [point.value for point in points if point.epoch <= epochs]
     known = [value for value in values if value == value]  # NaN is never good

@@ -95,7 +95,8 @@ same(softmax / 2, z.grad(loss.backward()))
 # ## 画出来看
 
 # %% tags=["widget", "nbval-ignore-output"]
-Lines({"loss": losses}, "同一批图像，看三十遍")
+title = "同一批图像，看三十遍"
+Lines({"loss": losses}, title, x_label="步", y_label="损失")
 
 # %% [markdown]
 # ## 学习器需要什么

@@ -27,7 +27,6 @@ REASONS = {
     "bernoulli": "random numbers of another generator, compared one by one",
     "image_decoder": "pictures are not decoded",
     "gradient_of": "a gradient as an operator of the graph",
-    "swiglu_float16": "differs from the reference by one unit of half precision",
 }
 
 RUN = """

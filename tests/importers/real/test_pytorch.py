@@ -303,7 +303,7 @@ def mini_lm():
     store = SafetensorsStore.from_file(path)
     for pattern, replacement in NAMES:
         store = store.with_key_remapping(pattern, replacement)
-    store = store.with_from_adapter(PyTorchToBurnAdapter())
+    store = store.with_from_adapter(PyTorchToBurnAdapter()).allow_unused(True)
     model, result = MiniLm.new(Numpy()).load_from(store)
     assert result.is_success()
     assert sorted(result.unused) == [
@@ -444,6 +444,7 @@ def test_weights_of_torchscript_give_what_the_script_gives():
     store = PytorchStore.from_file(path)
     for pattern, replacement in SCRIPTED:
         store = store.with_key_remapping(pattern, replacement)
+    store = store.allow_unused(True)  # the script has a second network
     model, result = Silero.new(Numpy()).load_from(store)
     assert result.is_success()
     with warnings.catch_warnings():

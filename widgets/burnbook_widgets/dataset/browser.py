@@ -194,7 +194,10 @@ class DatasetBrowser(View):
         self._refresh()
 
     def search(self, words: str) -> None:
-        """Show only items whose texts, fields or class names hold all these words."""
+        """Show only items whose texts, fields or class names hold all these words.
+
+        #17 is item 17, and a text in which #17 stands as a word.
+        """
         self._words = words.strip()
         if self._view in ("confusion", "batch"):
             self._view = "items"
@@ -300,7 +303,7 @@ class DatasetBrowser(View):
             for index, item in zip(some, items_at(self.dataset, some), strict=True):
                 names = " ".join(self.labels.names_of(index)).casefold()
                 text = f"{see(item).words} {names} #{index}"
-                if all(word in text for word in words):
+                if all(_holds(text, word) for word in words):
                     found.append(index)
             self._searched = some.stop
             if ends is not None and time.monotonic() >= ends:
@@ -523,3 +526,8 @@ def _count(number: int, noun: str) -> str:
 
 def _is_static() -> bool:
     return os.environ.get("BURNBOOK_DISPLAY") == "static"
+
+
+def _holds(text: str, word: str) -> bool:
+    """Whether a word of a search occurs; a number such as #17 only as a whole."""
+    return word in (text.split() if word.startswith("#") else text)

@@ -31,7 +31,7 @@ from burnbook_widgets.file.statistics import Statistics, statistics_of
 from burnbook_widgets.file.still import still_form
 from burnbook_widgets.file.texts import ended, safe
 from burnbook_widgets.page import script, sheet
-from burnbook_widgets.view import View, row
+from burnbook_widgets.view import View, in_short, row
 
 WINDOW = 120  # rows that the page gets at a time
 OPEN = 30  # rows with which a file begins unfolded
@@ -151,7 +151,7 @@ class FileView(View):
             try:
                 self.statistics(name)
             except BurnbookError as error:
-                self._trouble = str(error).splitlines()[0]
+                self._trouble = in_short(error)
         self._show()
 
     @property

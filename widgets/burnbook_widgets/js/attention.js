@@ -109,10 +109,15 @@ function build(el) {
 
 const percent = (code) => `${((100 * code) / 65535).toFixed(1)}\u00a0%`; // on one line
 
+// Words as they are told in a sentence: one that comes again has its place.
+const quoted = (names) =>
+  names.map((name, place) =>
+    names.indexOf(name) === names.lastIndexOf(name) ? `“${name}”` : `“${name}” (${place})`);
+
 // The keys that a query attends to, most first, with bars; a chosen key on its own.
 function writeRow({ view, frame, shares, hidden, query, key }) {
   if (!frame.keys) return;
-  const { tokens, keys } = frame;
+  const [tokens, keys] = [quoted(frame.tokens), quoted(frame.keys)];
   const from = query * keys.length;
   const line = shares.subarray(from, from + keys.length);
   const off = hidden.subarray(from, from + keys.length);

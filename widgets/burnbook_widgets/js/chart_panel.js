@@ -102,7 +102,11 @@ function watchKernel(entry) {
     dead: "The kernel died", terminating: "The kernel was shut down",
   };
   const status = (_, now) => reasons[now] && lose(entry, reasons[now]);
-  const changed = (_, { newValue }) => lose(entry, newValue ? "Another kernel was chosen" : "The kernel was shut down");
+  // A restart by the toolbar is a new connection to a kernel of the same name and id.
+  const changed = (_, { oldValue, newValue }) => {
+    const same = oldValue && newValue && oldValue.id === newValue.id;
+    lose(entry, same ? reasons.restarting : newValue ? "Another kernel was chosen" : "The kernel was shut down");
+  };
   const connection = (_, now) => {
     entry.offline = now !== "connected";
     for (const mount of entry.mounts) mount.refresh();
@@ -123,7 +127,7 @@ function farewell(entry, status) {
   if (!entry.lost) return entry.offline ? "No connection to the server: this is how far it was seen." : "";
   if (ENDED.includes(status.state)) return `${entry.lost}: the curves stay as they are.`;
   const kept = status.kept?.length
-    ? ` Newest checkpoint seen: epoch ${status.kept[0]}, in ${status.folder}.`
+    ? ` Newest checkpoint seen: epoch ${status.kept[0]}, in ${status.folder}; the same cell with .checkpoint(${status.kept[0]}) goes on from it.`
     : " No checkpoint of it was seen.";
   return `${entry.lost}: this run is gone. Last seen in ${status.epoch || "its first epoch"}.${kept}`;
 }

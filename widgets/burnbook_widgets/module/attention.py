@@ -11,6 +11,7 @@ A row of the map is a query: how much of each key is in the mixture it gets.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -63,7 +64,7 @@ class AttentionView(View):
         AttentionView(2 queries, 2 keys; 1 head)
         >>> view.query = 1
         >>> print(view.reading)
-        book attends to book 90.0 %, good 10.0 %
+        “book” attends to “book” 90.0 %, “good” 10.0 %
     """
 
     def __init__(
@@ -146,8 +147,8 @@ class AttentionView(View):
     @property
     def reading(self) -> str:
         """What the query attends to, most first; or how much of the one key."""
-        who = self.tokens[self._item][self._query]
-        names, line = self.keys[self._item], self.shares[self._query]
+        who = quoted(self.tokens[self._item])[self._query]
+        names, line = quoted(self.keys[self._item]), self.shares[self._query]
         hidden = self.hidden[self._item, self._query]
         if self._key is not None:
             told = "hidden, " if hidden[self._key] else ""
@@ -271,16 +272,15 @@ class AttentionView(View):
 
     def still(self) -> str:
         """The map, and the row that is read, as HTML and SVG without JavaScript."""
-        names = self.keys[self._item]
-        shown = AttentionWeights(
-            self.shares, self.hidden[self._item], self.tokens[self._item], names
-        )
+        tokens, keys = self.tokens[self._item], self.keys[self._item]
+        shown = AttentionWeights(self.shares, self.hidden[self._item], tokens, keys)
+        names = quoted(keys)
         line, hidden = self.shares[self._query], self.hidden[self._item, self._query]
         rows = [
             [escape(names[k]), "hidden" if hidden[k] else percent(line[k])]
             for k in np.argsort(-line, kind="stable")[:TOP]
         ]
-        who = escape(self.tokens[self._item][self._query])
+        who = escape(quoted(tokens)[self._query])
         note = (
             " · crossed out: hidden by a mask"
             if hidden.any() or self.hidden.any()
@@ -301,6 +301,20 @@ class AttentionView(View):
         items = [_count(batch, "item", "items")] if batch > 1 else []
         told = ", ".join([*parts, *items])
         return f"AttentionView({told}; {_count(heads, 'head', 'heads')})"
+
+
+def quoted(names: Sequence[str]) -> list[str]:
+    """Words as they are told in a sentence: one that comes again has its place.
+
+    Example:
+        >>> quoted(["the", "cat", "the"])
+        ['“the” (0)', '“cat”', '“the” (2)']
+    """
+    count = Counter(names)
+    return [
+        f"“{name}” ({place})" if count[name] > 1 else f"“{name}”"
+        for place, name in enumerate(names)
+    ]
 
 
 def thumbnails(every: np.ndarray) -> np.ndarray:

@@ -94,11 +94,10 @@ class ConvolutionView(View):
         if isinstance(kernel, Conv2d):
             layer, size = kernel, self.picture.shape[1:]
             stride, dilation, groups = layer.stride, layer.dilation, layer.groups
-            if layer.padding.is_asymmetric:
-                around = [(0, 0), *layer.padding.pairs()]
-                self.picture, padding = np.pad(self.picture, around), 0
-            else:
-                padding = layer.padding.calculate(size, layer.kernel_size, layer.stride)
+            around = layer.padding.sides(size, layer.kernel_size, stride, dilation)
+            padding = [before for before, _ in around]
+            if any(before != behind for before, behind in around):
+                self.picture, padding = np.pad(self.picture, [(0, 0), *around]), 0
             kernel = layer.weight.val()
             bias = None if layer.bias is None else layer.bias.val()
         self.weight = read_kernel(kernel)

@@ -32,7 +32,7 @@ from burnbook_widgets.playground.script import (
     Training,
 )
 from burnbook_widgets.playground.still import CELLS, SPAN, WIDE, picture
-from burnbook_widgets.view import View, row
+from burnbook_widgets.view import View, in_short, row
 
 INTERVAL = 0.25  # seconds between two messages to the page
 PACE = 1 / 40  # seconds that an epoch takes at least, so that one can watch
@@ -182,7 +182,7 @@ class Playground(View):
                 time.sleep(max(0.001, PACE - (time.monotonic() - begun)))
         except Exception as fault:  # a thread has nobody to tell but the view
             self._running = False
-            self.say_fault((str(fault) or type(fault).__name__).splitlines()[0])
+            self.say_fault(in_short(fault))
         if self._turn == turn:
             self._show()
 
@@ -289,7 +289,8 @@ class Playground(View):
             try:
                 value = _read_widths(value)
             except ValueError:
-                raise ConfigError("Playground", f"hidden is {value!r}") from None
+                what, cure = f"hidden is {value!r}", "widths such as 8, 8"
+                raise ConfigError("Playground", what, cure=cure) from None
         if value != now:
             self.set(**{name: value})
 

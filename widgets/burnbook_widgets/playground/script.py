@@ -60,7 +60,8 @@ class PlaygroundConfig(Config):
         for name, (low, high) in ranges.items():
             if not low <= getattr(self, name) <= high:
                 what = f"{name} is {getattr(self, name)}, not in [{low}, {high}]"
-                raise ConfigError("PlaygroundConfig", what)
+                nearest = low if getattr(self, name) < low else high
+                raise ConfigError("PlaygroundConfig", what, cure=f"{name}={nearest}")
         if len(self.hidden) > 6 or not all(1 <= width <= 64 for width in self.hidden):
             what = f"hidden is {self.hidden}"
             cure = "up to 6 layers of 1 to 64, such as [8, 8]"

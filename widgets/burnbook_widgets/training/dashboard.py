@@ -62,7 +62,7 @@ from burnbook_widgets.training.report import (
 )
 from burnbook_widgets.training.screen import NotebookScreen, Place, Screen
 from burnbook_widgets.training.still import figure, picture
-from burnbook_widgets.view import close_all, live_form
+from burnbook_widgets.view import close_all, in_short, live_form
 
 INTERVAL = 0.25  # seconds between two messages to the page
 OWN_SHARE = 0.005  # of the training thread's time for curves, as much for the table
@@ -174,7 +174,7 @@ class Dashboard:
                 (self.pause if act == "pause" else self.resume)()
             self.fault = ""
         except Exception as fault:
-            self.fault = (str(fault) or type(fault).__name__).splitlines()[0]
+            self.fault = in_short(fault)
         self._show_status()
 
     def stop(self, reason: str = "stopped from the dashboard") -> None:

@@ -59,6 +59,11 @@ class NotebookRenderer(MetricsRenderer):
         if self._norms:
             self.dashboard.show_norms()
 
+    @property
+    def inspects(self) -> bool:
+        """Whether the norms of gradients are shown."""
+        return self.dashboard is not None and self.dashboard.norms_shown
+
     def inspect(self, model: Any, grads: Any) -> None:
         """A batch's gradients: measured while their norms are shown."""
         dashboard = self.dashboard

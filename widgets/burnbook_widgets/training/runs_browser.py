@@ -17,6 +17,7 @@ import ipywidgets
 import traitlets
 
 from burnbook.core.errors import TrainingError
+from burnbook.core.files import shown_path
 from burnbook.train import Run, RunStore
 from burnbook.train.events import Direction
 from burnbook.train.runs.run import direction_of
@@ -27,7 +28,7 @@ from burnbook_widgets.training.chart_options import ChartOptions
 from burnbook_widgets.training.curves import Curves
 from burnbook_widgets.training.export import html_page, write_page
 from burnbook_widgets.training.other_runs import MOST, OtherRun
-from burnbook_widgets.training.scatter import fields_of, scatter, spots
+from burnbook_widgets.training.scatter import bests, fields_of, scatter, spots
 from burnbook_widgets.training.still import picture
 from burnbook_widgets.view import View, row
 
@@ -148,9 +149,13 @@ class RunsBrowser(View):
         """
         if self._plot is not None:
             return self._plot if self._plot[0] else None
-        for metric in self._metrics():
-            for field in fields_of(self.store.runs):
-                if len(spots(self.store.runs, metric, field)) > 2:
+        runs = self.store.runs
+        fields = fields_of(runs)
+        for metric in self._metrics() if fields else ():
+            known = bests(runs, metric)
+            having = [run.config for run in runs if run.name in known]
+            for field in fields:
+                if sum(field in config for config in having) > 2:
                     return metric, field
         return None
 
@@ -247,7 +252,7 @@ class RunsBrowser(View):
         return f"curves of the first {MOST} chosen; {more} more" if more > 0 else ""
 
     def _table(self) -> Any:
-        return run_table(self.visible()[:ROWS], str(self.store.root))
+        return run_table(self.visible()[:ROWS], shown_path(self.store.root))
 
     def still(self) -> str:
         """Table, comparison and curves as HTML without JavaScript."""

@@ -40,19 +40,28 @@ def fields_of(runs: Sequence[Run]) -> list[str]:
     return found
 
 
-def spots(
-    runs: Sequence[Run], metric: str, field: str, chosen: Sequence[str] = ()
-) -> list[Spot]:
-    """The runs that have both the metric and the field."""
-    found: list[Spot] = []
+def bests(runs: Sequence[Run], metric: str) -> dict[str, float]:
+    """The metric's best of each run that has one; it is read from the run's files."""
+    found: dict[str, float] = {}
     for run in runs:
         splits = {split for name, split in run.metrics if name == metric}
         split = next((s for s in ("valid", "test", "train") if s in splits), None)
         best = run.best(metric, split) if split else None
-        if best is not None and field in run.config and math.isfinite(best[1]):
-            x = run.config[field]
-            found.append(Spot(run.name, x, best[1], run.name in chosen))
+        if best is not None and math.isfinite(best[1]):
+            found[run.name] = best[1]
     return found
+
+
+def spots(
+    runs: Sequence[Run], metric: str, field: str, chosen: Sequence[str] = ()
+) -> list[Spot]:
+    """The runs that have both the metric and the field."""
+    found = bests(runs, metric)
+    return [
+        Spot(run.name, run.config[field], found[run.name], run.name in chosen)
+        for run in runs
+        if run.name in found and field in run.config
+    ]
 
 
 def scatter(found: Sequence[Spot], metric: str, field: str) -> Drawing:

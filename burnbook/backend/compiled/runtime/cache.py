@@ -203,6 +203,15 @@ def has_avx512() -> bool:
     return "avx512f" in f"{_processor()} {chosen}"
 
 
+def has_half_instructions() -> bool:
+    """Whether the processor casts to float16 and back by itself, many at a time."""
+    chosen = os.environ.get("NUMBA_CPU_FEATURES", "")
+    if "-f16c" in chosen.replace(" ", "").split(","):
+        return False
+    known = f" {_processor()} {chosen} ".replace("+", " ").replace(",", " ")
+    return " f16c " in known or platform.machine() in ("aarch64", "arm64")
+
+
 def _code() -> str:
     """Numba compiles again when a file has changed; so do we look at the files."""
     stamps = [(f.name, f.stat().st_mtime, f.stat().st_size) for f in _files()]

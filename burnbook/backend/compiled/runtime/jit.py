@@ -23,7 +23,7 @@ from burnbook.backend.compiled.runtime import cache, machine_code
 from burnbook.backend.compiled.runtime.locks import held_in_forks
 from burnbook.core.errors import DataError
 
-f32 = np.float32
+f32, f64 = np.float32, np.float64
 LANES = 16  # floats of a vector register
 # How many such vectors a processor holds at once; without AVX-512, a vector takes two
 # registers or four, and sums that do not fit are written to memory at every step.

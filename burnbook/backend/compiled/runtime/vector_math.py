@@ -37,6 +37,7 @@ Q5, Q4, Q3, Q2, Q1, Q0 = (f32(c) for c in ERF_SHORT_Q)
 SQRT_HALF, INV_SQRT_2PI = f32(0.7071067811865476), f32(0.3989422804014327)
 TWO_OVER_SQRT_PI = f32(1.1283791670955126)
 SIGN_BIT = i32(-0x80000000)
+INFINITY = f32(np.inf)
 
 
 @intrinsic
@@ -158,3 +159,15 @@ def mish_slope(g, x):
     below = above + rest
     gate = (ONE if up else e) / ((ONE + e) * below * below)
     return g * (above / below + x * gate * rest * (below + above))
+
+
+@vectorizable
+def hypot_of(x, y):
+    """m √(1 + (n / m)²), m the larger and n the smaller: no square overflows."""
+    a, b = abs(x), abs(y)
+    most, least = (a, b) if a > b else (b, a)
+    ratio = least / most
+    out = most * np.sqrt(ONE + ratio * ratio)
+    out = most + least if most == ZERO else out
+    endless = (a == INFINITY) | (b == INFINITY)
+    return INFINITY if endless else out

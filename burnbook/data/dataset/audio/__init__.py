@@ -1,5 +1,8 @@
 """Sounds: spoken words."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.data.dataset.audio.speech import (
     SpeechCommandClass,
     SpeechCommandsDataset,
@@ -7,3 +10,6 @@ from burnbook.data.dataset.audio.speech import (
 )
 
 __all__ = ["SpeechCommandClass", "SpeechCommandsDataset", "SpeechItem"]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

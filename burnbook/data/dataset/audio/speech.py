@@ -17,7 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.core.files import cache_dir, read_whole
+from burnbook.core.files import (
+    cache_dir,
+    fixed,
+    read_whole,
+)
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.source.download import (
     Archive,
@@ -209,7 +213,7 @@ class SpeechCommandsDataset(SplitDataset[SpeechItem]):
     @classmethod
     def from_folder(cls, root: str | Path) -> Self:
         """Take every recording `root/<word>/<name>.wav`."""
-        folder = Path(root)
+        folder = fixed(root)
         return cls._of(folder, list(_names(folder)), folder.name)
 
     @classmethod

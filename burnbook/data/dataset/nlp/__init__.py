@@ -1,5 +1,8 @@
 """Texts: news, articles, folders of them."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.data.dataset.nlp.text_folder import TextDatasetItem, TextFolderDataset
 from burnbook.data.dataset.nlp.texts import (
     AgNewsDataset,
@@ -16,3 +19,6 @@ __all__ = [
     "TextDatasetItem",
     "TextFolderDataset",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -9,9 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import PathLike, printable, read_whole, within_memory
+from burnbook.core.files import (
+    PathLike,
+    fixed,
+    printable,
+    read_whole,
+    within_memory,
+)
 from burnbook.data.dataset.base import Dataset
-from burnbook.data.dataset.vision.image_folder import files_below
+from burnbook.data.dataset.vision.image_folder import files_below, labeled
 
 EXTENSIONS = ("txt",)
 MARKS = {  # how a file begins that says its encoding
@@ -48,30 +54,43 @@ class TextFolderDataset(Dataset[TextDatasetItem]):
     def __init__(
         self, items: Iterable[tuple[Path, int]], classes: Sequence[str]
     ) -> None:
-        self.items = list(items)
+        self.items = [(fixed(path), label) for path, label in items]
         self.classes = list(classes)
 
     @classmethod
-    def new_classification(cls, root: PathLike) -> TextFolderDataset:
-        """Take every .txt file below `root`; its folder is its class."""
-        return cls.new_classification_with(root, EXTENSIONS)
+    def new_classification(
+        cls, root: PathLike, *, classes: Sequence[str] | None = None
+    ) -> TextFolderDataset:
+        """Take every .txt file below `root`; its folder is its class.
+
+        classes: the classes in their order, as `train.classes` for the other splits: a
+        folder may lack some. Without, the names of the folders, sorted.
+        """
+        return cls.new_classification_with(root, EXTENSIONS, classes=classes)
 
     @classmethod
     def new_classification_with(
-        cls, root: PathLike, extensions: Sequence[str]
+        cls,
+        root: PathLike,
+        extensions: Sequence[str],
+        *,
+        classes: Sequence[str] | None = None,
     ) -> TextFolderDataset:
         """Take the files below `root` with these extensions; the folder is the class.
 
-        Items are sorted by path and classes by name. Links are followed.
+        Items are sorted by path and classes by name. Links are followed. A warning says
+        that all files are of one class.
+
+        classes: as for `new_classification`.
 
         Raises:
-            DataError: `root` is no folder, or holds no such files.
+            DataError: `root` is no folder, holds no such files, or holds a folder that
+                is not among `classes`.
         """
         known = [extension.lower().lstrip(".") for extension in extensions]
         paths = files_below(root, known, "texts")
-        classes = sorted({path.parent.name for path in paths})
-        place = {name: i for i, name in enumerate(classes)}
-        return cls([(path, place[path.parent.name]) for path in paths], classes)
+        names, labels = labeled(paths, classes, "texts")
+        return cls(list(zip(paths, labels, strict=True)), names)
 
     @classmethod
     def new_classification_with_items(
@@ -85,7 +104,7 @@ class TextFolderDataset(Dataset[TextDatasetItem]):
                 what = f"{os.fspath(path)} is of a class that is not listed: {name!r}"
                 facts = [("classes", ", ".join(list(place)[:20]))]
                 raise DataError("folder of texts", what, facts)
-            pairs.append((Path(path), place[name]))
+            pairs.append((fixed(path), place[name]))
         return cls(pairs, classes)
 
     def get(self, index: int) -> TextDatasetItem | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import BurnbookError, DataError
-from burnbook.core.files import PathLike
+from burnbook.core.files import PathLike, fixed
 from burnbook.data.dataset.sqlite import SqliteDataset
 from burnbook.data.dataset.sqlite_storage import (
     SqliteDatasetStorage,
@@ -43,8 +43,8 @@ class HuggingfaceDatasetLoader:
 
     Example:
         >>> loader = HuggingfaceDatasetLoader.new("dbpedia_14").with_base_dir("data")
-        >>> loader.with_subset("v2").db_file().as_posix()
-        'data/dbpedia_14-v2.db'
+        >>> loader.with_subset("v2").db_file().parts[-2:]
+        ('data', 'dbpedia_14-v2.db')
         >>> loader.with_huggingface_token("hf_secret")
         HuggingfaceDatasetLoader(dbpedia_14, token=…)
         >>> loader.dataset("train", DbPediaItem)  # doctest: +SKIP
@@ -70,7 +70,7 @@ class HuggingfaceDatasetLoader:
 
     def with_base_dir(self, base_dir: PathLike) -> HuggingfaceDatasetLoader:
         """Keep the database in this folder; Burn's own is `~/.cache/burn-dataset`."""
-        return dataclasses.replace(self, base_dir=Path(base_dir).expanduser())
+        return dataclasses.replace(self, base_dir=fixed(base_dir))
 
     def with_huggingface_token(self, token: str) -> HuggingfaceDatasetLoader:
         """Use this token for private datasets."""

@@ -1,5 +1,8 @@
 """Datasets made of other datasets."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.data.dataset.transform.selection import (
     SamplerDataset,
     SamplerDatasetOptions,
@@ -27,3 +30,6 @@ __all__ = [
     "WindowsDataset",
     "random_split",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -1,5 +1,8 @@
 """Images: MNIST and its kin, folders of images."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.core.other_names import module_answers
 from burnbook.data.dataset.vision.cifar import (
     Cifar10Dataset,
     Cifar100Dataset,
@@ -38,3 +41,6 @@ __all__ = [
     "SegmentationMask",
     "read_idx",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -15,8 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.core.errors import DataError
-from burnbook.core.files import PathLike, printable, read_whole, within_memory
+from burnbook.core.errors import DataError, explain, warn_caller
+from burnbook.core.files import (
+    PathLike,
+    fixed,
+    printable,
+    read_whole,
+    shown_path,
+    within_memory,
+)
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.vision.image import (
     Annotation,
@@ -60,31 +67,48 @@ class ImageFolderDataset(Dataset[ImageDatasetItem]):
         classes: Sequence[str],
         names: dict[int, str] | None = None,
     ) -> None:
-        self.items = list(items)
+        self.items = [
+            (fixed(path), fixed(mask) if isinstance(mask, Path) else mask)
+            for path, mask in items
+        ]
         self.classes = list(classes)
         self.names = dict(enumerate(classes)) if names is None else names
 
     @classmethod
-    def new_classification(cls, root: PathLike) -> ImageFolderDataset:
-        """Take every BMP, JPEG and PNG below `root`; its folder is its class."""
-        return cls.new_classification_with(root, EXTENSIONS)
+    def new_classification(
+        cls, root: PathLike, *, classes: Sequence[str] | None = None
+    ) -> ImageFolderDataset:
+        """Take every BMP, JPEG and PNG below `root`; its folder is its class.
+
+        classes: the classes in their order, as `train.classes` for the other splits: a
+        folder may lack some. Without, the names of the folders, sorted.
+        """
+        return cls.new_classification_with(root, EXTENSIONS, classes=classes)
 
     @classmethod
     def new_classification_with(
-        cls, root: PathLike, extensions: Sequence[str]
+        cls,
+        root: PathLike,
+        extensions: Sequence[str],
+        *,
+        classes: Sequence[str] | None = None,
     ) -> ImageFolderDataset:
         """Take the files below `root` with these extensions; the folder is the class.
 
-        Items are sorted by path and classes by name. Links are followed.
+        Items are sorted by path and classes by name. Links are followed. A warning says
+        that all files are of one class.
+
+        classes: as for `new_classification`.
 
         Raises:
-            DataError: `root` is no folder, or holds no such files.
+            DataError: `root` is no folder, holds no such files, or holds a folder that
+                is not among `classes`.
         """
         known = [_known(extension) for extension in extensions]
         paths = files_below(root, known, "images")
-        classes = sorted({path.parent.name for path in paths})
-        place = {name: i for i, name in enumerate(classes)}
-        return cls([(path, Label(place[path.parent.name])) for path in paths], classes)
+        names, labels = labeled(paths, classes, "images")
+        pairs = zip(paths, map(Label, labels), strict=True)
+        return cls(list(pairs), names)
 
     @classmethod
     def new_classification_with_items(
@@ -151,7 +175,7 @@ class ImageFolderDataset(Dataset[ImageDatasetItem]):
             why = printable(str(error)[:100])
             facts = [("why", f"{type(error).__name__}: {why}")]
             raise DataError("coco", what, facts) from None
-        folder = Path(images)
+        folder = fixed(images)
         pairs = [
             (_named(folder, file, name), BoundingBoxes(tuple(boxes[i])))
             for file, i in files
@@ -178,8 +202,9 @@ def files_below(root: PathLike, extensions: Sequence[str], kind: str) -> list[Pa
 
     Why: a link may lead back up, so no folder is entered twice.
     """
-    if not Path(root).is_dir():
-        what = f"there is no folder {os.fspath(root)}"
+    root = fixed(root)
+    if not root.is_dir():
+        what = f"there is no folder {shown_path(root)}"
         raise DataError(f"folder of {kind}", what)
     seen: set[str] = set()
     found: list[Path] = []
@@ -191,10 +216,29 @@ def files_below(root: PathLike, extensions: Sequence[str], kind: str) -> list[Pa
         seen.add(real)
         found += [Path(folder) / name for name in _matching(files, extensions)]
     if not found:
-        what = f"there are no {kind} below {os.fspath(root)}"
+        what = f"there are no {kind} below {shown_path(root)}"
         facts = [("extensions", ", ".join(extensions))]
         raise DataError(f"folder of {kind}", what, facts)
     return sorted(found, key=lambda path: path.parts)
+
+
+def labeled(
+    paths: Sequence[Path], classes: Sequence[str] | None, kind: str
+) -> tuple[list[str], list[int]]:
+    """The classes of files, and for each one the number of that of its folder.
+
+    Why: classes that are numbered for each folder alone differ where one is missing.
+    """
+    if classes is None:
+        names = sorted({path.parent.name for path in paths})
+        if len(names) == 1:
+            what = f"all {len(paths)} files are of one class, {names[0]!r}"
+            cure = "a folder for each class below it, or classes=train.classes"
+            warn_caller(explain(f"folder of {kind}", what, cure=cure))
+    else:
+        names = list(classes)
+    place = _places(classes if classes is not None else names, kind)
+    return names, [_place(path, path.parent.name, place, kind) for path in paths]
 
 
 def _named(folder: Path, file: str, name: str) -> Path:
@@ -235,14 +279,14 @@ def _known(extension: str) -> str:
 
 def _image(path: PathLike) -> Path:
     _known(Path(path).suffix)
-    return Path(path)
+    return fixed(path)
 
 
-def _places(classes: Sequence[str]) -> dict[str, int]:
+def _places(classes: Sequence[str], kind: str = "images") -> dict[str, int]:
     place = {name: i for i, name in enumerate(classes)}
     if isinstance(classes, str) or len(place) != len(classes):
         what = "classes must be a list of different names"
-        raise DataError("folder of images", what)
+        raise DataError(f"folder of {kind}", what)
     return place
 
 
@@ -253,11 +297,13 @@ def _names(path: PathLike, names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def _place(path: PathLike, name: str, place: dict[str, int]) -> int:
+def _place(
+    path: PathLike, name: str, place: dict[str, int], kind: str = "images"
+) -> int:
     if name not in place:
         what = f"{os.fspath(path)} is of a class that is not listed: {name!r}"
         facts = [("classes", ", ".join(list(place)[:20]))]
-        raise DataError("folder of images", what, facts)
+        raise DataError(f"folder of {kind}", what, facts)
     return place[name]
 
 

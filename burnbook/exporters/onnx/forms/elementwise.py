@@ -250,12 +250,8 @@ def power(w: Writer, step: Step, x: Name, *, exponent: int) -> Name:
 
 @form("max_pair", "min_pair")
 def pair(w: Writer, step: Step, x: Name, y: Name) -> Name:
-    """A NaN in y is passed over here, which Max and Min do not."""
-    is_max = step.op.name == "max_pair"
-    if not _is_float(step):
-        return w.node("Max" if is_max else "Min", x, y)
-    is_next = w.node("Less", x, y) if is_max else w.node("Less", y, x)
-    return w.node("Where", is_next, y, x)
+    """The larger or the smaller one."""
+    return w.node("Max" if step.op.name == "max_pair" else "Min", x, y)
 
 
 @form("atan2")

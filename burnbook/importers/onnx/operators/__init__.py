@@ -6,6 +6,7 @@ from burnbook.importers.onnx.operators import (
     indexing,
     joining,
     losses,
+    microsoft,
     ml,
     norms,
     pooling,
@@ -46,13 +47,18 @@ from burnbook.importers.onnx.operators.control import (
     scan_ as scan_,
     sequence_map_ as sequence_map_,
 )
-from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.operators.registry import (
+    OPERATORS,
+    add_operator as add_operator,
+    added as added,
+)
 
 #: The operators by family; importing them has added them to OPERATORS.
 FAMILIES = (
     *(convolution, elementwise, indexing, joining, losses, ml, norms),
     *(pooling, products, quantized, random, recurrent, reductions, resampling),
     *(sequences, shapes, signal, sorting, svm, texts, training, types),
+    *microsoft.FAMILIES,
 )
 
 for _made in OPERATORS.values():

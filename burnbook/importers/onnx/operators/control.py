@@ -10,9 +10,10 @@ from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.operators.indexing import gather, slice_
 from burnbook.importers.onnx.operators.joining import concat
 from burnbook.importers.onnx.operators.shapes import pad, unsqueeze
-from burnbook.importers.onnx.values import Value, ints, number
+from burnbook.importers.onnx.values import Value, dtype_of, ints, number
 
 Body = Callable[..., tuple[Value, ...]]
+Row = tuple[str, Sequence[int]]  # type and shape of what a body yields in each turn
 MOST_STEPS = 1_000_000  # of a loop, each of which is a run of its graph in Python
 
 
@@ -22,18 +23,25 @@ def if_(cond: Value, then_branch: Body, else_branch: Body) -> tuple[Value, ...]:
 
 
 def loop_(
-    trips: Value, cond: Value, states: Sequence[Value], body: Body, *, scans: int
+    trips: Value,
+    cond: Value,
+    states: Sequence[Value],
+    body: Body,
+    *,
+    scans: int,
+    rows: Sequence[Row] = (),
 ) -> tuple[Value, ...]:
     """A graph again and again; what it yields beside its states is stacked.
 
-    trips: how often at most, or None. cond: whether to begin, or None.
+    trips: how often at most, or None. cond: whether to begin, or None. rows: what the
+    body declares of what is stacked, for a loop that takes no turn.
 
     Raises:
         ArgumentError: it goes on after MOST_STEPS steps; a file may ask for 2 ** 62.
     """
     most = None if trips is None else number(trips)
     going = True if cond is None else bool(number(cond))
-    states, rows = list(states), [[] for _ in range(scans)]
+    states, turns = list(states), [[] for _ in range(scans)]
     step = 0
     while going and (most is None or step < most):
         if step >= MOST_STEPS:
@@ -44,10 +52,10 @@ def loop_(
         going, *found = body(np.int64(step), np.asarray(going), *states)
         going = bool(number(going))
         states, made = found[: len(states)], found[len(states) :]
-        for row, part in zip(rows, made, strict=True):
-            row.append(part)
+        for turn, part in zip(turns, made, strict=True):
+            turn.append(part)
         step += 1
-    return (*states, *[stacked(row, 0) for row in rows])
+    return (*states, *_all_stacked(turns, [0] * scans, rows))
 
 
 def scan_(
@@ -63,17 +71,18 @@ def scan_(
     batched: int = 0,
     directions: Sequence[int] = (),
     lengths: Value = None,
+    rows: Sequence[Row] = (),
 ) -> tuple[Value, ...]:
     """A graph for each element of some sequences, with states from one to the next.
 
     batched: every value has a batch in front, whose examples may be of different
-    `lengths` (opset 8).
+    `lengths` (opset 8). rows: as in `loop_`.
     """
     if batched:
         return _batched(states, sequences, body, scans, directions, lengths)
     axes = list(scan_input_axes) or [0] * len(sequences)
     ways = list(scan_input_directions) or [0] * len(sequences)
-    states, rows = list(states), [[] for _ in range(scans)]
+    states, turns = list(states), [[] for _ in range(scans)]
     length = sequences[0].shape[axes[0]]
     for step in range(length):
         parts = [
@@ -82,13 +91,31 @@ def scan_(
         ]
         found = list(body(*states, *parts))
         states, made = found[: len(states)], found[len(states) :]
-        for row, part in zip(rows, made, strict=True):
-            row.append(part)
+        for turn, part in zip(turns, made, strict=True):
+            turn.append(part)
     axes = list(scan_output_axes) or [0] * scans
     ways = list(scan_output_directions) or [0] * scans
-    turned = [row[::-1] if way else row for row, way in zip(rows, ways, strict=True)]
-    made = [stacked(row, axis) for row, axis in zip(turned, axes, strict=True)]
-    return (*states, *made)
+    turned = [turn[::-1] if w else turn for turn, w in zip(turns, ways, strict=True)]
+    return (*states, *_all_stacked(turned, axes, rows))
+
+
+def _all_stacked(
+    turns: Sequence[Sequence[Value]], axes: Sequence[int], rows: Sequence[Row]
+) -> list[Value]:
+    """What each output yielded along a new axis; nothing, in the shape of a row."""
+    declared = [*rows, *[("float32", ())] * (len(turns) - len(rows))]
+    return [
+        stacked(turn, axis) if turn else _none_of(row, axis)
+        for turn, axis, row in zip(turns, axes, declared, strict=True)
+    ]
+
+
+def _none_of(row: Row, axis: int) -> Value:
+    """No row, in the type and shape that one would have."""
+    name, sizes = row
+    shape = [*sizes]
+    shape.insert(axis % (len(shape) + 1), 0)
+    return np.zeros(shape, dtype_of(name))
 
 
 def _batched(
@@ -146,6 +173,4 @@ def taken(x: Value, axis: int, place: int) -> Value:
 
 def stacked(parts: Sequence[Value], axis: int) -> Value:
     """Values of one shape along a new axis."""
-    if not parts:
-        return np.zeros((0,), np.float32)
     return concat(*[unsqueeze(part, np.array([axis])) for part in parts], axis=axis)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnbook import ops
+from burnbook.core.errors import ShapeError
 from burnbook.importers.onnx.operators.joining import narrow
 from burnbook.importers.onnx.operators.registry import operator
 from burnbook.importers.onnx.values import as_tensor, reshape
@@ -18,6 +19,14 @@ from burnbook.tensor.module import DeformConvOptions, deform_conv2d
 
 Sizes = Sequence[int]
 Widths = list[tuple[int, int]]
+
+
+def adds_too_much(more: int, stride: int, dilation: int) -> bool:
+    """Whether a transposed convolution adds places that no convolution leaves out.
+
+    Why: other programs refuse such files; Burn's own layers compute them.
+    """
+    return more > 0 and more >= max(stride, dilation)
 
 
 def widths_of(
@@ -126,6 +135,11 @@ def conv_transpose(
             widths.append((small, cut - small) if last else (cut - small, small))
     else:
         widths = widths_of(sizes, kernel, stride, dilation, pads, auto_pad)
+    for o, s, d in zip(() if output_shape else more, stride, dilation, strict=False):
+        if adds_too_much(o, s, d):
+            what = f"an output_padding of {o} is not below the stride {s}"
+            what += f" or the dilation {d}"
+            raise ShapeError("onnx ConvTranspose", what, [("all", f"{[*more]}")])
     given = [x, weight] if bias is None else [x, weight, bias]
     # Spread without bias first: what is cut off or added at the end gets it as well.
     found = apply(

@@ -303,6 +303,13 @@ def clip(x: Tensor, low: Value = None, high: Value = None) -> Tensor:
     if isinstance(x, float):  # so one of the bounds is a tensor
         like = low if isinstance(low, Tensor) else high
         x = as_tensor(np.array(x, like.value.dtype), like.backend)  # type: ignore[union-attr]
+    if isinstance(low, Tensor):  # it is computed, so it may be another one each time
+        x, low = apply(ops.max_pair, *aligned(x, low)), None
+        if high is None:
+            return x
+    if isinstance(high, Tensor):
+        x = x if low is None else clip(x, low)
+        return apply(ops.min_pair, *aligned(x, high))
     least = -np.inf if low is None else float(number(low))
     most = np.inf if high is None else float(number(high))
     if most < least:

@@ -79,11 +79,28 @@ def _(x: Value, indices: Value, *, batch_dims: int = 0) -> Any:
 
 
 def _nd(x: Value, indices: Value, batch_dims: int) -> Any:
+    if isinstance(x, TracedArray) or isinstance(indices, TracedArray):
+        return _nd_traced(x, indices, batch_dims)
     batch = indices.shape[:batch_dims]
     grid = np.ogrid[tuple(slice(0, n) for n in batch)] if batch else []
     more = indices.ndim - 1 - batch_dims
     grid = [g.reshape(g.shape + (1,) * more) for g in grid]
     return x[(*grid, *np.moveaxis(indices, -1, 0))]
+
+
+def _nd_traced(x: Value, indices: Value, batch_dims: int) -> Any:
+    """The same by places in a line, which a capture follows."""
+    if batch_dims:
+        return x[indices]  # it is refused with the operator's name
+    count = indices.shape[-1]
+    sizes, rest = x.shape[:count], x.shape[count:]
+    places, stride = None, 1
+    for d in reversed(range(count)):
+        part = from_start(indices[..., d], sizes[d]) * stride
+        places, stride = part if places is None else places + part, stride * sizes[d]
+    rows = x.reshape((stride, *rest))
+    found = take(rows, places.reshape(-1), 0)  # type: ignore[union-attr] - count > 0
+    return found.reshape((*indices.shape[:-1], *rest))
 
 
 @operator("Slice", lists=True)

@@ -115,11 +115,11 @@ def mat_mul_integer(
     a: Value, b: Value, a_zero: Value = None, b_zero: Value = None
 ) -> Any:
     """The product of whole numbers without their zero points, as int32."""
-    found = _product(_centered(a, a_zero, -2), _centered(b, b_zero, -1))
+    found = exact_product(without_zero(a, a_zero, -2), without_zero(b, b_zero, -1))
     return found.astype(np.int32)
 
 
-def _centered(x: Value, zero: Value, axis: int) -> Any:
+def without_zero(x: Value, zero: Value, axis: int) -> Any:
     """Whole numbers without their zero point, as floats that hold them exactly."""
     wide = x.astype(np.float32 if x.dtype.itemsize < 3 else np.float64)
     if _is_nothing(zero):
@@ -130,7 +130,7 @@ def _centered(x: Value, zero: Value, axis: int) -> Any:
     return wide
 
 
-def _product(x: Value, y: Value) -> Any:
+def exact_product(x: Value, y: Value) -> Any:
     """The exact product of whole numbers that are held as floats.
 
     Why: a product of floats has fast kernels. Those of float32 are exact up to 2²⁴,
@@ -166,7 +166,7 @@ def q_linear_mat_mul(
     y_zero: Value,
 ) -> Any:
     """A product of quantized matrices, quantized again."""
-    exact = _product(_centered(a, a_zero, -2), _centered(b, b_zero, -1))
+    exact = exact_product(without_zero(a, a_zero, -2), without_zero(b, b_zero, -1))
     rows = a_scale.astype(np.float64)
     rows = rows[:, None] if rows.ndim == 1 and rows.size > 1 else rows
     scale = rows * b_scale.astype(np.float64) / y_scale.astype(np.float64)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from inspect import currentframe, signature
+from inspect import Parameter, currentframe, signature
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from burnbook.backend.base import Backend
+from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
     ArgumentError,
     BurnbookError,
@@ -22,6 +23,7 @@ from burnbook.importers.onnx.values import (
     FLOATS,
     Value,
     as_array,
+    as_tensor,
     default_device,
     device_of,
     dtype_of,
@@ -35,6 +37,13 @@ from burnbook.record.tree import short
 from burnbook.tensor import Tensor
 
 Function = Callable[..., Any]
+#: What an operator passes on to a convolution or a pool.
+OF_WINDOWS = frozenset(
+    (
+        *("auto_pad", "ceil_mode", "count_include_pad", "dilations", "group"),
+        *("kernel_shape", "pads", "strides"),
+    )
+)
 FEW = 8  # elements of an array that an error shows
 
 
@@ -95,6 +104,17 @@ class Operator:
         if not self.many:
             return found
         return found[0] if outputs == 1 else tuple(found[:outputs])
+
+    def attributes(self) -> frozenset[str]:
+        """The names of the attributes that it takes."""
+        form: Any = self.on_tensors or self.on_arrays
+        found: set[str] = set()
+        for name, one in signature(form).parameters.items():
+            if one.kind is Parameter.KEYWORD_ONLY:
+                found.add(name)
+            elif one.kind is Parameter.VAR_KEYWORD:
+                found |= OF_WINDOWS
+        return frozenset(found - {"outputs"} if self.many else found)
 
     def is_usual(self, name: str, value: Any) -> bool:
         """Whether an attribute says what would be so without it."""
@@ -309,3 +329,90 @@ def host_operator(
         return update_wrapper(made, function)  # type: ignore[return-value]
 
     return decorate
+
+
+def add_operator(domain: str, name: str) -> Callable[[Function], Function]:
+    """A decorator: a function of tensors that computes an operator of one's own.
+
+    The function is given the node's inputs as tensors, None for one that is left out,
+    and its attributes by name; it returns a tensor, or a tuple of several. It may have
+    what tensors have: gradients, captures. Where an operator is known already, the new
+    function takes its place; ONNX's own (domain "") stay as they are defined.
+
+    Example:
+        >>> @add_operator("com.example", "Swoosh")
+        ... def swoosh(x, *, slope=1.0):
+        ...     return x * (x * slope).sigmoid()
+
+    Raises:
+        ArgumentError: the operator is one of ONNX's, or what is given is no function.
+    """
+    if domain in ("", "ai.onnx") or not name:
+        what = f"{name!r} is not an operator of a domain of one's own"
+        raise ArgumentError("add_operator", what, cure='"com.example", a domain')
+
+    def decorate(function: Function) -> Function:
+        if not callable(function):
+            what = f"{type(function).__name__} is no function"
+            raise ArgumentError("add_operator", what, cure="a function of tensors")
+        made = Added(name, domain, function)
+        RULES_OF_OTHERS.pop((domain, name), None)
+        OPERATORS[domain, name] = made
+        return function
+
+    return decorate
+
+
+class Added(Operator):
+    """An operator that a user has added."""
+
+    def __init__(self, name: str, domain: str, function: Function):
+        super().__init__(name, domain, (NEWEST,))
+        self.function = function
+        self.on_tensors = function
+
+    def attributes(self) -> frozenset[str]:
+        """The names of the attributes that it takes."""
+        found = signature(self.function).parameters.values()
+        return frozenset(p.name for p in found if p.kind is Parameter.KEYWORD_ONLY)
+
+    def __call__(self, *inputs: Value, outputs: int = 1, **attributes: Any) -> Any:
+        """One result, or with `outputs` > 1 a tuple of so many."""
+        device = device_of(inputs) or traced_device(inputs) or default_device()
+        given = [None if v is None else as_tensor(v, device) for v in inputs]
+        found = self.function(*given, **attributes)
+        results = tuple(map(_settled, found if isinstance(found, tuple) else (found,)))
+        if len(results) < outputs:
+            what = f"the function gives {len(results)} of {outputs} results"
+            raise ArgumentError(f"onnx {self.name}", what, cure="return a tuple")
+        return results[0] if outputs == 1 else results[:outputs]
+
+    @property
+    def module(self) -> str:
+        """The module that has to be imported so that the operator is known."""
+        name = str(getattr(self.function, "__module__", "") or "")
+        return "" if name in ("__main__", "builtins") else name
+
+
+def _settled(value: Value) -> Value:
+    """A result as a graph has it: floats as tensors, others as arrays."""
+    is_whole = isinstance(value, Tensor) and value.kind is not Float
+    return as_array(value) if is_whole else value
+
+
+def added(domain: str, name: str) -> Operator:
+    """An operator that was added, as the source of a model asks for it.
+
+    Raises:
+        ArgumentError: it was not added in this process.
+    """
+    found = OPERATORS.get((domain, name))
+    if found is None:
+        what = f"the operator {name} of {domain} was not added"
+        cure = f'add_operator("{domain}", "{name}"), or importing where it is added'
+        raise ArgumentError("onnx", what, cure=cure)
+    return found
+
+
+NEWEST = 1 << 31  # whatever version a file has, its function is the user's
+RULES_OF_OTHERS: dict[tuple[str, str], Any] = {}  # how fused operators are taken apart

@@ -8,7 +8,7 @@ from burnbook.config import Config
 from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import DiceInput
-from burnbook.train.metric.reading import same_shape
+from burnbook.train.metric.reading import check_probabilities, same_shape
 from burnbook.train.metric.vision.windows import positive
 
 
@@ -29,6 +29,9 @@ class DiceMetricConfig(Config):
     def init(self, rank: int = 4) -> DiceMetric:
         """The metric for masks of this rank: 4 for images, 5 for volumes."""
         return DiceMetric(self, rank)
+
+
+MASKS = "masks of 0 and 1, one for each class: output.sigmoid().greater_elem(0.5)"
 
 
 class DiceMetric(NumericMetric):
@@ -64,6 +67,8 @@ class DiceMetric(NumericMetric):
         config = self.config
         wanted = f"[n, classes, ...] of rank {self.rank}"
         x, y = same_shape(self.name, item.outputs, item.targets, wanted, self.rank)
+        for masks in (x, y):
+            check_probabilities(self.name, masks, MASKS)
         classes = x.shape[1]
         if config.include_background and classes < 2:
             what = "with its background included it needs at least 2 classes, not 1"

@@ -10,7 +10,7 @@ from burnbook.config import Config
 from burnbook.core.errors import ConfigError
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import MsSsimInput
-from burnbook.train.metric.reading import same_shape
+from burnbook.train.metric.reading import check_pixels, same_shape
 from burnbook.train.metric.vision.ssim import check_window, stabilizers
 from burnbook.train.metric.vision.windows import check_size, gaussian, similarity
 from burnbook.train.numbers import plain_float
@@ -84,6 +84,7 @@ class MsSsimMetric(NumericMetric):
         config, wanted = self.config, "[n, c, h, w]"
         pair = same_shape(self.name, item.outputs, item.targets, wanted, rank=4)
         x, y = (each.astype(np.float64) for each in pair)
+        check_pixels(self.name, y, config.pixel_range)
         times = len(config.betas) - 1
         least = config.kernel_size * 2**times
         why = f"the window of {config.kernel_size}, doubled {times} times, is {least}"

@@ -7,7 +7,7 @@ import numpy as np
 from burnbook.config import Config
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import PsnrInput
-from burnbook.train.metric.reading import same_shape
+from burnbook.train.metric.reading import check_pixels, same_shape
 from burnbook.train.metric.vision.windows import positive
 from burnbook.train.numbers import plain_float
 
@@ -59,6 +59,7 @@ class PsnrMetric(NumericMetric):
         wanted = "[n, c, h, w]"
         pair = same_shape(self.name, item.outputs, item.targets, wanted, rank=4)
         x, y = (each.astype(np.float64) for each in pair)
+        check_pixels(self.name, y, self.config.max_pixel_val)
         error = np.maximum(((x - y) ** 2).mean(axis=(1, 2, 3)), self.config.epsilon)
         decibels = 10.0 * np.log10(self.config.max_pixel_val**2 / error)
         value = float(decibels.mean()) if len(x) else float("nan")

@@ -9,7 +9,7 @@ import numpy as np
 from burnbook.config import Config
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import SsimInput
-from burnbook.train.metric.reading import same_shape
+from burnbook.train.metric.reading import check_pixels, same_shape
 from burnbook.train.metric.vision.windows import (
     check_size,
     gaussian,
@@ -80,6 +80,7 @@ class SsimMetric(NumericMetric):
         config, wanted = self.config, "[n, c, h, w]"
         pair = same_shape(self.name, item.outputs, item.targets, wanted, rank=4)
         x, y = (each.astype(np.float64) for each in pair)
+        check_pixels(self.name, y, config.pixel_range)
         why = f"the window is {config.kernel_size} pixels wide"
         check_size(self.name, x.shape, config.kernel_size, why)
         c = stabilizers(config)

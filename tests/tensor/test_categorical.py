@@ -1,0 +1,59 @@
+"""Class numbers that are drawn: from what weights, and what is none."""
+
+import math
+
+import numpy as np
+import pytest
+
+from burnbook.backend import Numpy
+from burnbook.core.errors import DataError, KindError
+from burnbook.tensor import Distribution, Int, Tensor
+
+DEVICE = Numpy()
+
+
+@pytest.mark.parametrize(
+    ("weights", "what"),
+    [
+        ([[1.0, 2.0], [0.0, 0.0]], "no class has a weight in row 1"),
+        ([math.nan, 2.0], "nan is no weight"),
+        ([math.inf, 1.0], "inf is no weight"),
+        ([-0.5, 1.0], "-0.5 is no weight"),
+    ],
+)
+def test_what_is_no_weight_is_refused(weights, what):
+    with pytest.raises(DataError, match=what):
+        Tensor.from_data(weights, DEVICE).categorical(3)
+
+
+def test_classes_are_drawn_as_often_as_their_weights_say():
+    weights = Tensor.from_data([[1.0, 0.0, 3.0], [1e38, 3e38, 3e38]], DEVICE)
+    drawn = np.asarray(weights.categorical(20_000))
+    shares = [np.bincount(row, minlength=3) / 20_000 for row in drawn]
+    assert np.allclose(shares, [[1 / 4, 0, 3 / 4], [1 / 7, 3 / 7, 3 / 7]], atol=0.02)
+
+
+@pytest.mark.parametrize("bounds", [(-1.5, 1.5), (0.5, 2.0), (0.0, 2.5)])
+def test_whole_numbers_are_drawn_between_whole_bounds(bounds):
+    with pytest.raises(KindError, match=r"no bounds .*\n.*Uniform\(-?\d, \d\)"):
+        Tensor.random([3], Distribution.Uniform(*bounds), DEVICE, Int)
+
+
+@pytest.mark.parametrize("value", [0.5, 7.9, math.nan, math.inf])
+def test_whole_numbers_are_not_filled_with_fractions(value):
+    x = Tensor.from_ints([[1, 2]])
+    for act in (
+        lambda: x.pad((1, 0, 0, 0), value),
+        lambda: x.one_hot_fill(3, value, 0.0),
+        lambda: x.one_hot_fill(3, 1.0, value),
+    ):
+        with pytest.raises(KindError, match="cannot hold"):
+            act()
+
+
+def test_an_infinity_is_close_to_itself_alone():
+    x = Tensor.from_floats([math.inf, -math.inf, math.nan, 1.0, math.inf])
+    y = Tensor.from_floats([math.inf, -math.inf, math.nan, math.inf, -math.inf])
+    wanted = [True, True, False, False, False]
+    assert x.is_close(y).into_data().to_list() == wanted
+    assert x.slice([(0, 2)]).all_close(y.slice([(0, 2)]))
