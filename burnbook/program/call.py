@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.base import Backend
 from burnbook.core.errors import ArgumentError
 from burnbook.core.tree import Path
 from burnbook.module import Module
@@ -244,7 +245,8 @@ def are_equal(a: Any, b: Any) -> bool:
 
 def facts_of(leaf: Any) -> dict[str, Any]:
     """The numbers and texts that an object has as attributes: they may be set anew."""
-    if isinstance(leaf, (Module, type)) or not hasattr(leaf, "__dict__"):
+    # A backend keeps what it has found out about ops, which is no fact of a call.
+    if isinstance(leaf, (Module, Backend, type)) or not hasattr(leaf, "__dict__"):
         return {}
     held = vars(leaf).items()
     return {name: copy.deepcopy(fact) for name, fact in held if is_fact(fact)}
@@ -255,7 +257,8 @@ def is_fact(value: Any) -> bool:
     if type(value) in (list, tuple, set):
         return len(value) <= MOST_FACTS and all(map(is_fact, value))
     if type(value) is dict:
-        return len(value) <= MOST_FACTS and all(map(is_fact, value.values()))
+        parts = (*value, *value.values())
+        return len(value) <= MOST_FACTS and all(map(is_fact, parts))
     return value is None or isinstance(value, (int, float, complex, str, np.generic))
 
 

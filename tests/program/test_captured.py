@@ -5,9 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
-from burnbook import nn, seed
+from burnbook import nn, ops, seed
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import ArgumentError, GraphError
+from burnbook.core.op import OPS, op
 from burnbook.module import Module
 from burnbook.optim import (
     AdamConfig,
@@ -332,3 +333,39 @@ def test_a_step_of_a_hidden_optimizer_leaves_it_whole():
     for _ in range(2):
         model, _ = run(model, x, targets)
     assert len(hidden.inside[0]["optim"][0].into_record()) == 6
+
+
+def test_what_a_device_remembers_of_ops_is_no_change():
+    """It comes from elsewhere or as an argument, and learns new ops in between."""
+    device = Autodiff(Numpy())
+
+    @captured
+    def from_elsewhere(x):
+        return Tensor.ones([4], device) * x
+
+    @captured
+    def as_argument(x, device):
+        return Tensor.ones([4], device) * x
+
+    try:
+
+        @op("F>F")
+        def short_lived(xp, x):
+            """x.
+
+            Shapes: x [...] -> [...]
+            """
+            return x
+
+        device.plain_below[short_lived] = 0
+    finally:
+        OPS.pop("short_lived")
+    for i in range(4):
+        x = Tensor.from_data([1.0, 2.0, 3.0, float(i)], device)
+        device.plain_below.pop(ops.erf, None)
+        x.erf()
+        np.testing.assert_array_equal(from_elsewhere(x), x)
+        np.testing.assert_array_equal(as_argument(x, device), x)
+    del device.plain_below[short_lived]
+    assert not from_elsewhere.refusals
+    assert not as_argument.refusals
