@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any, TextIO
 
+from burnbook.backend.base import Backend
 from burnbook.module import Module
 from burnbook.module.tree import MODULES
 from burnbook.optim import GradientsAccumulator
@@ -25,6 +26,8 @@ from burnbook.tensor import Tensor
 CONTAINERS = (list, dict, set)
 Held = list[Any] | dict[Any, Any] | set[Any]
 DEPTH = 4  # of things in things
+# A backend keeps what it finds out about ops, which is no change.
+SKIPPED = (Module, Tensor, OptimizerAdaptor, Backend, type, ModuleType, FunctionType)
 OUTSIDE = "return it, and do that with what comes out"
 
 
@@ -98,8 +101,7 @@ class Watched:
         if isinstance(value, GradientsAccumulator):
             what = f"{name} sums gradients from call to call"
             raise refused(what, "sums.accumulate(model, grads) with what comes out")
-        skipped = (Module, Tensor, OptimizerAdaptor, type, ModuleType, FunctionType)
-        if isinstance(value, skipped) or id(value) in self.seen or depth == 0:
+        if isinstance(value, SKIPPED) or id(value) in self.seen or depth == 0:
             return
         self.seen.add(id(value))
         if isinstance(value, CONTAINERS):
