@@ -31,8 +31,8 @@ burnbook.seed(0)
 # |---|---|
 # | `make lab` | in a copy of the repository: installs everything and opens this book |
 # | `make guide` | trains the network of chapter 3 in the terminal |
-# | `pip install "burnbook[lab]"` | only the package; then `burnbook lab` opens the book |
-# | `pip install "burnbook[cuda12]"` | also the backend for NVIDIA GPUs (`cuda13` for CUDA 13) |
+# | `pip install ".[lab]"` | there, without `make`: into the Python that you use; then `burnbook lab` opens the book |
+# | `pip install ".[cuda12]"` | there, too: also the backend for NVIDIA GPUs (`cuda13` for CUDA 13) |
 # | `burnbook new my_burn_app` | a small project: model, data, training, inference, main |
 # | `cd my_burn_app` | enter it |
 # | `python -m compileall -q .` | checks it quickly: can Python read every file? Nothing runs |

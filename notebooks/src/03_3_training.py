@@ -92,7 +92,8 @@ same([by_hand], loss)
 
 # %% [markdown]
 # `backward()` returns a container of gradients, in which a tensor finds its own. So
-# nothing needs to be set to zero between two steps. The gradient of this loss has a
+# nothing needs to be set to zero between two steps; PyTorch keeps each gradient in the
+# tensor itself, where the next one would be added to it. The gradient of this loss has a
 # simple form: the probabilities, minus 1 at the true class, divided by the batch size.
 
 # %% tags=["run-me", "cell:gradients", "rust:gradients"]
@@ -113,7 +114,13 @@ Lines({"loss": losses}, title, x_label="step", y_label="loss")
 # A model that the learner can train has two more methods. They return an *item* from
 # which metrics compute what they show; in classification that is the loss, the output
 # and the targets (`ClassificationOutput`). In regression, where numbers are predicted
-# instead of classes, it is a `RegressionOutput`.
+# instead of classes, it is a `RegressionOutput`. In Rust all of this stands in a file of
+# its own, `src/training.rs`.
+#
+# The output goes into the loss and into the item. In Rust that takes an
+# `output.clone()`, since a function owns the tensors that it is given; no numbers are
+# copied by it, it only says that the tensor is needed again, so that no operation may
+# work in its memory. In Python a tensor may be named as often as one likes.
 
 
 # %% tags=["run-me", "cell:forward-classification"]
@@ -147,7 +154,8 @@ model.train_step(batch)
 # Only the training step computes gradients, and returns them with the item in a
 # `TrainOutput`. The learner validates on `model.valid()`, the same model without
 # autodiff: there is no `backward` there, and dropout is off. So gradients cannot be
-# left on by accident.
+# left on by accident. Rust says the same by types: `TrainStep` asks for an
+# `AutodiffBackend`, `ValidStep` for any `Backend`.
 #
 # ## The configuration of a run
 #
@@ -174,10 +182,13 @@ print(config.num_epochs, "epochs at", config.learning_rate)
 # everything in it comes from one run.
 
 # %% tags=["run-me", "cell:artifact-dir", "rust:artifact-dir"]
-artifacts = Path("artifacts/training")
-shutil.rmtree(artifacts, ignore_errors=True)
-artifacts.mkdir(parents=True)
+def create_artifact_dir(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
 
+
+artifacts = Path("artifacts/training")
+create_artifact_dir(artifacts)
 config.save(artifacts / "config.json")
 device.seed(config.seed)
 print((artifacts / "config.json").read_text()[:60], "…")
@@ -240,7 +251,9 @@ print(f"after epoch {len(accuracy)}: {accuracy[-1]:.0f} %")
 
 # %% [markdown]
 # `trained` is the model at the end. Save it in half precision: that is enough for
-# weights, and the file is the one that Burn itself would write.
+# weights, and the file is the one that Burn itself would write: MessagePack, with
+# fractions as `f16` and whole numbers as `i16`. Other recorders write BinCode or JSON,
+# packed or not; every backend reads what any of them wrote, whatever it computes in.
 
 # %% tags=["run-me", "cell:save"]
 trained.save_file(artifacts / "model", CompactRecorder())

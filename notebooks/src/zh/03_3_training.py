@@ -84,7 +84,7 @@ loss = cross_entropy.forward(z, targets)
 same([by_hand], loss)
 
 # %% [markdown]
-# `backward()` 返回一个装着梯度的容器，张量从容器里取出自己的那一份。所以两步之间不需要把梯度清零。这个损失的梯度形式很简单：概率，在真实类别处减 1，再除以批次大小。
+# `backward()` 返回一个装着梯度的容器，张量从容器里取出自己的那一份。所以两步之间不需要把梯度清零；PyTorch 则把梯度存在张量自己身上，下一次的会加到上面。这个损失的梯度形式很简单：概率，在真实类别处减 1，再除以批次大小。
 
 # %% tags=["run-me", "rust:gradients"]
 softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -101,7 +101,9 @@ Lines({"loss": losses}, title, x_label="步", y_label="损失")
 # %% [markdown]
 # ## 学习器需要什么
 #
-# 要让学习器能训练一个模型，模型还得多两个方法。它们返回一个*条目*（item），各种指标从中算出要显示的内容；对分类来说，它就是损失、输出和目标（`ClassificationOutput`）。回归预测的是数值而不是类别，用的是 `RegressionOutput`。
+# 要让学习器能训练一个模型，模型还得多两个方法。它们返回一个*条目*（item），各种指标从中算出要显示的内容；对分类来说，它就是损失、输出和目标（`ClassificationOutput`）。回归预测的是数值而不是类别，用的是 `RegressionOutput`。在 Rust 里，这些都写在单独的文件 `src/training.rs` 中。
+#
+# 输出既交给损失，也放进条目。在 Rust 里，函数会拿走交给它的张量，所以要写 `output.clone()`；这并不复制数据，只是说明这个张量后面还要用，因此任何运算都不能占用它的内存。在 Python 里，同一个张量想用几次就用几次。
 
 
 # %% tags=["run-me"]
@@ -132,7 +134,7 @@ Model.valid_step = valid_step
 model.train_step(batch)
 
 # %% [markdown]
-# 只有训练步骤计算梯度，并把梯度和条目一起放进 `TrainOutput` 返回。学习器验证时用的是 `model.valid()`，即去掉了自动微分的同一个模型：那里没有 `backward`，dropout 也是关闭的。因此不会因为疏忽而在验证时还算着梯度。
+# 只有训练步骤计算梯度，并把梯度和条目一起放进 `TrainOutput` 返回。学习器验证时用的是 `model.valid()`，即去掉了自动微分的同一个模型：那里没有 `backward`，dropout 也是关闭的。因此不会因为疏忽而在验证时还算着梯度。Rust 用类型表达同样的意思：`TrainStep` 要求 `AutodiffBackend`，`ValidStep` 只要求任意一个 `Backend`。
 #
 # ## 一次训练的配置
 #
@@ -158,10 +160,13 @@ print(config.num_epochs, "轮，学习率", config.learning_rate)
 # 结果放进一个文件夹，称为*产物目录*（artifact directory）。开始之前先清空它，这样里面的东西都来自同一次训练。
 
 # %% tags=["run-me", "rust:artifact-dir"]
-artifacts = Path("artifacts/training")
-shutil.rmtree(artifacts, ignore_errors=True)
-artifacts.mkdir(parents=True)
+def create_artifact_dir(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
 
+
+artifacts = Path("artifacts/training")
+create_artifact_dir(artifacts)
 config.save(artifacts / "config.json")
 device.seed(config.seed)
 print((artifacts / "config.json").read_text()[:60], "…")
@@ -217,7 +222,7 @@ print(f"第 1 轮之后，在没见过的数字上的准确率：{accuracy[0]:.0
 print(f"第 {len(accuracy)} 轮之后：{accuracy[-1]:.0f} %")
 
 # %% [markdown]
-# `trained` 是训练结束时的模型。用半精度保存它：对权重来说足够了，而且文件格式与 Burn 自己写出的完全一样。
+# `trained` 是训练结束时的模型。用半精度保存它：对权重来说足够了，而且文件格式与 Burn 自己写出的完全一样：MessagePack，小数存为 `f16`，整数存为 `i16`。别的记录器可以写成 BinCode 或 JSON，压缩或不压缩；无论用什么精度计算，每个后端都能读出它们写下的内容。
 
 # %% tags=["run-me"]
 trained.save_file(artifacts / "model", CompactRecorder())
