@@ -181,6 +181,7 @@ print(config.num_epochs, "epochs at", config.learning_rate)
 # Results go to a folder, the *artifact directory*. It is emptied first, so that
 # everything in it comes from one run.
 
+
 # %% tags=["run-me", "cell:artifact-dir", "rust:artifact-dir"]
 def create_artifact_dir(folder):
     shutil.rmtree(folder, ignore_errors=True)

@@ -159,6 +159,7 @@ print(config.num_epochs, "轮，学习率", config.learning_rate)
 # %% [markdown]
 # 结果放进一个文件夹，称为*产物目录*（artifact directory）。开始之前先清空它，这样里面的东西都来自同一次训练。
 
+
 # %% tags=["run-me", "rust:artifact-dir"]
 def create_artifact_dir(folder):
     shutil.rmtree(folder, ignore_errors=True)
