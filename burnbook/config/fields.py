@@ -9,6 +9,7 @@ import collections.abc as abc
 import dataclasses
 import difflib
 import enum
+import math
 import operator
 import pathlib
 import types
@@ -110,13 +111,19 @@ class Reader:
         fitted = _PLAIN[spec.kind](value)
         if fitted is not None or (value is None and spec.form == "none"):
             return fitted
-        if spec.kind is int and isinstance(value, int) and not isinstance(value, bool):
+        if spec.kind is int and self._is_too_long(value):
             self.note(f"{path} is a whole number of more than 64 bits")
         elif spec.kind is str and isinstance(value, str):
             self.note(f"{path} holds an unpaired surrogate: {cut(repr(value))}")
         else:
             self._misfit(value, spec, path)
         return value
+
+    def _is_too_long(self, value: object) -> bool:
+        """Whether this is a whole number without a place; JSON makes floats of them."""
+        if isinstance(value, float):
+            return self.parsed and math.isfinite(value) and abs(value) >= 2**63
+        return isinstance(value, int) and not isinstance(value, bool)
 
     def _union(self, value: object, spec: TypeSpec, path: str) -> Any:
         """The first type that fits; if only one could be meant, its problems."""

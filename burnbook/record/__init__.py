@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from burnbook.core.errors import RecordError
 from burnbook.core.other_names import module_answers
+from burnbook.module.records import ModuleRecord
 from burnbook.record.binary import (
     BinBytesRecorder,
     BinFileRecorder,
@@ -55,6 +56,7 @@ __all__ = [
     "HalfPrecisionSettings",
     "JsonGzFileRecorder",
     "Metadata",
+    "ModuleRecord",
     "NamedMpkBytesRecorder",
     "NamedMpkFileRecorder",
     "NamedMpkGzFileRecorder",

@@ -89,8 +89,8 @@ ROWS = (
         "cosine_similarity vector_normalize",
         "both",
         "far",
-        "Below 1e-30 the ε of the type counts; from 1e30 on the gradient loses digits.",
-        "Products of lengths are beyond the smallest or the largest number.",
+        "An ε counts below 1e-30; there and from 1e30 on the gradient loses digits.",
+        "Squares of lengths are beyond the smallest or the largest number.",
         beyond=1e29,
     ),
     Inexact(

@@ -20,7 +20,9 @@ class AttentionModuleOptions:
     """How scores become weights.
 
     scale: what scores are multiplied with, 1 / √d if not given. softcap: a score x
-    becomes c tanh(x / c). is_causal: nobody sees what comes after.
+    becomes c tanh(x / c). is_causal: nobody sees what comes after; sequences of unequal
+    length end at the same place, so that queries are the last ones. PyTorch's begin at
+    the same place.
     """
 
     scale: float | None = None

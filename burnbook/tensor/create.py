@@ -21,6 +21,7 @@ from burnbook.core.errors import (
 from burnbook.ops import random as random_ops, shape as shape_ops
 from burnbook.tensor.data import MAX_DIMS, TensorData
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
+from burnbook.tensor.foreign_arrays import array_of
 from burnbook.tensor.methods import Methods, apply
 from burnbook.tensor.qfloat import QFloat
 from burnbook.tensor.shape import check_dims
@@ -82,7 +83,7 @@ class Creation(Methods):
     def from_numpy(cls, array: Any, device: Backend | None = None) -> Self:
         """Copy a NumPy array to a device; its kind follows from its element type."""
         try:
-            data = TensorData.of(np.asarray(array))
+            data = TensorData.of(array_of("from_numpy", array))
         except KindError as error:
             error.where = "from_numpy"
             raise

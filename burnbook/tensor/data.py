@@ -18,6 +18,7 @@ from burnbook.core.other_names import answers
 from burnbook.tensor.convert import convert_array, storage, widen
 from burnbook.tensor.display import flat_text, number_text, plain_text
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
+from burnbook.tensor.foreign_arrays import array_of
 from burnbook.tensor.qfloat import QFloat, QuantizationStrategy
 from burnbook.tensor.shape import Shape, check_dims
 
@@ -325,6 +326,8 @@ def _read(values: Any) -> tuple[np.ndarray, str, str]:
         values = np.arange(values.start, values.stop, values.step, dtype=np.int64)
     elif isinstance(values, Iterable) and plain and not isinstance(values, Sequence):
         values = list(values)
+    if not plain:
+        values = array_of("TensorData", values)
     try:
         array = np.asarray(values)
     except (ValueError, OverflowError, TypeError):

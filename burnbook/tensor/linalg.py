@@ -98,10 +98,21 @@ def vector_normalize(x: Tensor, norm: float, dim: int, eps: float) -> Tensor:
 def cosine_similarity(
     x1: Tensor, x2: Tensor, dim: int, eps: float | None = None
 ) -> Tensor:
-    """The cosine of the angle between vectors: out = x₁·x₂ / max(‖x₁‖ ‖x₂‖, ε)."""
-    low = float(np.finfo(x1.backend.float_dtype).tiny) if eps is None else eps
+    """The cosine of the angle between vectors: out = x₁·x₂ / max(‖x₁‖ ‖x₂‖, ε).
+
+    Without ε it is right for vectors of any length; of a vector of zeros it is 0, with
+    the gradient 0.
+    """
+    if eps is None:
+        return (_directed(x1, dim) * _directed(x2, dim)).sum_dim(dim)
     lengths = l2_norm(x1, dim) * l2_norm(x2, dim)
-    return (x1 * x2).sum_dim(dim) / lengths.clamp_min(low)
+    return (x1 * x2).sum_dim(dim) / lengths.clamp_min(eps)
+
+
+def _directed(x: Tensor, dim: int) -> Tensor:
+    """Vectors of length 1; zeros stay zeros, with the gradient 0."""
+    length = l2_norm(x, dim)
+    return x / length.mask_fill(length.equal_elem(0), float("inf"))
 
 
 def outer(x: Tensor, y: Tensor) -> Tensor:

@@ -144,7 +144,8 @@ same(batch.images, guide_data.MnistBatcher(device).batch(first).images)
 # A loader goes through a dataset in batches. One pass through the whole dataset is an
 # *epoch*. `shuffle(42)` gives every epoch an order of its own, and everybody who uses the
 # seed 42 gets the same orders. `num_workers(n)` prepares batches ahead in the background;
-# the order does not depend on it.
+# the order does not depend on it. Random numbers of burnbook do not, either; those of
+# `np.random` inside of a dataset are others in every run that has workers.
 
 # %% tags=["run-me"]
 loader = (

@@ -379,7 +379,7 @@ check("3.3.4", answer)
 # </details>
 
 # %% [markdown]
-# <details><summary><b>📖 Four versions of this page</b></summary>
+# <details><summary><b>📖 All versions of this page</b></summary>
 #
 # The book has rewritten this page as Burn evolved. Code that you find elsewhere may
 # follow any of its versions:

@@ -152,8 +152,9 @@ def versions(tmp_path_factory):
         yield page
 
 
-def test_all_five_forms_are_there_in_their_order(versions):
-    assert list(versions["versions"]) == ["0.11", "0.15", "0.17", "0.19", "0.20"]
+def test_all_forms_are_there_in_their_order(versions):
+    forms = ["0.11", "0.15", "0.17", "0.19", "0.20", "0.22"]
+    assert list(versions["versions"]) == forms
 
 
 def test_every_form_gives_the_same_weights_to_the_bit(versions):
@@ -177,7 +178,26 @@ def test_every_form_logs_the_same_numbers(versions):
 def test_every_form_saves_its_model_and_config(versions):
     for name in versions["versions"]:
         files = {path.name for path in (versions["home"] / name).iterdir()}
-        assert {"config.json", "model.mpk", "checkpoint", "experiment.log"} <= files
+        saved = "model.bpk" if name == "0.22" else "model.mpk"
+        assert {"config.json", saved, "checkpoint", "experiment.log"} <= files
+
+
+def test_what_the_newest_form_saves_is_read_without_a_recorder(versions):
+    record = versions["ModuleRecord"].load(versions["home"] / "0.22" / "model")
+    again = versions["config"].model.init(versions["device"].inner)
+    again = again.try_load_record(record)
+    trained = [p.val().to_data() for _, p in versions["models"]["0.22"].named_params()]
+    assert [p.val().to_data() for _, p in again.named_params()] == trained
+
+
+def test_the_newest_form_keeps_what_else_is_in_the_folder(versions):
+    """Only the log of an earlier run goes."""
+    folder = versions["home"] / "0.22"
+    (folder / "notes.txt").write_text("mine")
+    before = (folder / "experiment.log").read_text()
+    versions["train_0_22"](folder)
+    assert (folder / "notes.txt").exists()
+    assert len((folder / "experiment.log").read_text()) < 2 * len(before)
 
 
 def test_newer_forms_give_a_model_without_gradients(versions):
@@ -187,6 +207,7 @@ def test_newer_forms_give_a_model_without_gradients(versions):
     }
     assert tracked == {
         "0.11": True, "0.15": True, "0.17": True, "0.19": False, "0.20": False,
+        "0.22": False,
     }  # fmt: skip
 
 

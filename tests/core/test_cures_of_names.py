@@ -242,7 +242,7 @@ def test_arguments_that_no_line_takes_are_told():
 def test_a_line_for_a_call_uses_every_argument_or_names_its_default(row, given):
     """What the reader gave is not lost, but for a choice that is the only one here."""
     parameters, code = given
-    names = re.findall(r"\*?([a-z_]\w*)(=\w+)?(?:,|$)", parameters.replace(" ", ""))
+    names = re.findall(r"\*?([a-z_]\w*)(=[^,]+)?(?:,|$)", parameters.replace(" ", ""))
     unused = [name for name, default in names if not re.search(rf"\b{name}\b", code)]
     only = {"batch_first", "keepdim", "kth", "activation", "replacement", "monitor"}
     assert set(unused) <= only

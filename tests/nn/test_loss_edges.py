@@ -73,8 +73,20 @@ def test_a_wrong_certainty_has_a_finite_loss_and_a_bounded_gradient(kind, target
     device = TYPES[kind]
     loss = nn.BinaryCrossEntropyLossConfig().init(device)
     labels = Tensor.from_ints([target], device)
-    bound = min(1e12, 1 / float(np.finfo(device.float_dtype).tiny))
-    for p in (0.0, 1e-40, 1e-30, 1e-13, 1e-3, 0.5, 1 - 1e-3, 1 - 1e-6, 1.0):
+    bound = min(1e12, float(np.finfo(device.float_dtype).max) / 1.01)
+    for p in (
+        0.0,
+        1e-40,
+        1e-30,
+        1e-13,
+        1.7e-5,
+        3e-5,
+        1e-3,
+        0.5,
+        1 - 1e-3,
+        1 - 1e-6,
+        1.0,
+    ):
         x = Tensor.from_floats([p], device).require_grad()
         value = loss.forward(x, labels)
         held = float(np.asarray(x)[0])  # as the type rounds it
@@ -85,6 +97,20 @@ def test_a_wrong_certainty_has_a_finite_loss_and_a_bounded_gradient(kind, target
         slope = float(np.asarray(x.grad(value.backward()))[0])
         wanted = min(bound, 1 / right) if right else bound
         assert slope == pytest.approx(-wanted if target else wanted, rel=2e-3)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("logits", [True, False])
+@pytest.mark.parametrize("x", [-11.0, -9.5, -8.0, -2.0])
+def test_the_worst_example_learns_with_and_without_a_sigmoid_before(kind, logits, x):
+    """The slope is σ(x) − 1, though p and 1 / p are at the ends of float16."""
+    device = TYPES[kind]
+    leaf = Tensor.from_floats([x], device).require_grad()
+    loss = nn.BinaryCrossEntropyLossConfig(logits=logits).init(device)
+    given = leaf if logits else leaf.sigmoid()
+    value = loss.forward(given, Tensor.from_ints([1], device))
+    slope = float(np.asarray(leaf.grad(value.backward()))[0])
+    assert slope == pytest.approx(1 / (1 + np.exp(-x)) - 1, rel=4e-3)
 
 
 @pytest.mark.parametrize("kind", TYPES)

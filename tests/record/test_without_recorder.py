@@ -6,9 +6,8 @@ import pytest
 from burnbook import nn, train
 from burnbook.backend import Numpy
 from burnbook.core.errors import KindError, RecordError
-from burnbook.module.records import ModuleRecord
 from burnbook.optim import AdamConfig, LBFGSConfig
-from burnbook.record import BurnpackRecorder, DoublePrecisionSettings
+from burnbook.record import BurnpackRecorder, DoublePrecisionSettings, ModuleRecord
 from burnbook.tensor import Tensor
 from tests.golden.shared import BURN
 from tests.support.modules import AD, PLAIN, mixed, net, same_values

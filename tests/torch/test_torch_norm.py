@@ -150,6 +150,16 @@ def test_local_response_norm(device, size):
     compare(layer, theirs, RNG.normal(size=(2, 6, 5, 4)), device)
 
 
+@pytest.mark.parametrize("size", [2, 4, 6])
+def test_an_even_window_of_local_response_norm_is_the_mirrored_one(size):
+    """The odd channel is after here, as in ONNX, and before in PyTorch."""
+    layer = nn.LocalResponseNormConfig(size).with_alpha(0.5).init()
+    x = RNG.normal(size=(2, 6, 5, 4))
+    ours = np.asarray(layer.forward(Tensor.from_numpy(x[:, ::-1], Numpy(float="f64"))))
+    theirs = F.local_response_norm(torch.from_numpy(x), size, 0.5)
+    assert np.allclose(ours[:, ::-1], theirs)
+
+
 # Our layer or its config, and what PyTorch has.
 ACTIVATIONS = {
     "relu": (nn.Relu(), F.relu),

@@ -157,6 +157,20 @@ def test_a_value_that_is_used_twice_gets_the_sum():
     assert users == ["mul 1", "mul 1", "mul 2", "loss"]
 
 
+@pytest.mark.parametrize("way", ["opened", "end", "each step", "back", "start"])
+def test_the_chosen_part_is_the_one_that_the_caption_speaks_of(way):
+    view, *_ = small()
+    walks = {"end": [view.end], "back": [view.back] * 14, "start": [view.start]}
+    walks["each step"] = [view.start, *[view.forward] * 14]
+    for move in walks.get(way, [lambda: None]):
+        move()
+        if view.step:
+            assert view.chosen == view._now()
+            assert view.panel.chosen == view.panel.stage["now"]
+            part = view.parts[view.chosen]
+            assert part.called in view.caption() or part.op in view.caption()
+
+
 def test_buttons_slider_and_keys_do_what_the_twins_do():
     view, *_ = small()
     view.start_control.click()

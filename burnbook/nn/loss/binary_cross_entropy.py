@@ -202,6 +202,7 @@ def _bounded(x: Tensor, exact: Tensor) -> Tensor:
 
     Why: both stay finite at 0; and `exact` keeps its digits where x is 1 − p.
     """
-    least = max(LEAST, float(np.finfo(x.device().float_dtype).tiny))
+    largest = float(np.finfo(x.device().float_dtype).max)
+    least = max(LEAST, 1.01 / largest)  # so that its inverse has a place in float16
     logs = (x + (least - x).relu().detach()).log()
     return logs + (exact.clamp_min(LEAST_LOG) - logs).detach()

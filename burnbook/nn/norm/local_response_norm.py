@@ -42,7 +42,8 @@ class LocalResponseNormConfig(Config):
 class LocalResponseNorm(Module):
     """Normalize by squares of neighboring channels: out = x / (k + α/size · Σ x²)^β.
 
-    The sum runs over ⌊(size − 1) / 2⌋ channels before and ⌊size / 2⌋ after.
+    The sum runs over ⌊(size − 1) / 2⌋ channels before and ⌊size / 2⌋ after, as in ONNX;
+    of an even size, PyTorch has the odd channel before.
 
     Shapes: x [n, c, d, ...] -> [n, c, d, ...]
     Source: Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep

@@ -106,7 +106,8 @@ class GraphView(View):
         self._opened = at_first(self._whole)
         self._arrange()
         self._step = self.steps
-        self._chosen = len(self.parts) - 1
+        now = self._now()  # what the caption speaks of
+        self._chosen = now if now >= 0 else len(self.parts) - 1
         self.open()
 
     # ── what one can set ────────────────────────────────────────────────────

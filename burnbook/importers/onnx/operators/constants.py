@@ -163,6 +163,9 @@ def _inside(value: Value, dtype: str) -> Value:
     return found if wanted is None else found.astype(wanted, copy=False)
 
 
+NUMBERS = (bool, int, float)  # a constant in the source that is written out
+
+
 def to_tensors(model: Module, results: Value) -> Any:
     """Results as tensors: whole numbers and truths too, rank 0 as one element."""
     device = main_device(model)
@@ -172,7 +175,9 @@ def to_tensors(model: Module, results: Value) -> Any:
 
 
 def _outside(value: Value, device: Backend) -> Value:
-    if isinstance(value, list):
+    """A result for the caller; numbers in a list are a short vector, not a sequence."""
+    is_vector = isinstance(value, list) and value and type(value[0]) in NUMBERS
+    if isinstance(value, list) and not is_vector:
         return [_outside(part, device) for part in value]
     if value is None or isinstance(value, dict):
         return value
