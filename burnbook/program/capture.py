@@ -159,13 +159,18 @@ def observed(
             the generators one by one.
     """
     recording, before = start(), generators.states()
-    found = run(recording)
     try:
-        generators.check(before)
-    except GraphError:
-        recording, before = start(), generators.states()
-        recording.look = functools.partial(generators.check, before)
-        run(recording)
+        found = run(recording)
+        try:
+            generators.check(before)
+        except GraphError:
+            generators.put_back(before)
+            recording = start()
+            recording.look = functools.partial(generators.check, before)
+            run(recording)
+            raise
+    except BaseException:
+        generators.put_back(before)  # as if it had not been tried
         raise
     return recording, found
 

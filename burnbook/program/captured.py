@@ -22,7 +22,7 @@ from burnbook.module import Module
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.program.call_form import Form, Given, NotYet, Refused, refused, settle
 from burnbook.program.captured_call import CapturedCall
-from burnbook.program.outside import Names, Taken
+from burnbook.program.reached import Names, Taken
 from burnbook.program.surroundings import Changed
 from burnbook.program.trees import ARGUMENTS
 from burnbook.tensor import Tensor

@@ -6,63 +6,46 @@ number is told. Generators of random numbers among them, and the global ones of 
 and NumPy, must not move while the function runs.
 """
 
+import array
+import collections
 import copy
-import dis
 import functools
-import inspect
 import random
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any
+from types import CellType, ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from burnbook.core.errors import ArgumentError, GraphError, warn_caller
 from burnbook.core.rng import Stream
-from burnbook.core.tree import Pytree
 from burnbook.module import Module
-from burnbook.module.tree import MODULES
 from burnbook.program.call import are_equal, is_fact
+from burnbook.program.reached import (
+    GENERATORS,
+    GONE,
+    MOST_PARTS,
+    PARTS,
+    Names,
+    Taken,
+    content,
+    parts_of,
+)
 from burnbook.program.recording import identity, where_facts
 from burnbook.program.trees import held_arrays, lowest
 from burnbook.tensor import Tensor
 
-DEPTH = 3  # of functions that call functions
-MOST_PARTS = 100  # of a list that is looked through
-PARTS = Pytree({})  # lists, tuples and dicts
-LIBRARIES = {*sys.stdlib_module_names, "burnbook", "numpy", "scipy"}
-LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
-STORES = ("STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_GLOBAL")
-ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-GENERATORS = (
-    random.Random,
-    np.random.Generator,
-    np.random.RandomState,
-    np.random.BitGenerator,
-    Stream,
-)
+CONTAINERS = (list, dict, set, collections.deque, bytearray, array.array)
+#: Bytes of an array from elsewhere that is compared at each call.
+LARGEST = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class Taken:
-    """A value that code finds by a name: in a cell of a closure, or in a dict."""
+class Source(NamedTuple):
+    """A generator by its name: how to read its state, and how to put it back."""
 
     name: str
-    holder: CellType | Mapping[str, Any]
-    key: str
-    value: Any
-
-    def now(self) -> Any:
-        """What the name stands for now."""
-        if isinstance(self.holder, CellType):
-            return _content(self.holder)
-        return self.holder.get(self.key, GONE)
-
-
-GONE = object()  # no value at all
-SourceOf = tuple[str, Callable[[], Any]]  # the name of a generator, and its state
+    state: Callable[[], Any]
+    put: Callable[[Any], None]
 
 
 class Generators:
@@ -76,9 +59,10 @@ class Generators:
         how: str = "",
     ):
         self.how = how  # the capture lets a function draw
-        self.sources: list[SourceOf] = [
-            ("Python's random", random.getstate),
-            ("np.random", lambda: np.random.get_state(legacy=False)),
+        of_numpy = functools.partial(np.random.get_state, legacy=False)
+        self.sources = [
+            Source("Python's random", random.getstate, random.setstate),
+            Source("np.random", of_numpy, np.random.set_state),
         ]
         seen: set[int] = set()
         names = Names(function, modules)
@@ -89,11 +73,19 @@ class Generators:
                 if isinstance(value, GENERATORS) and id(value) not in seen:
                     seen.add(id(value))
                     name = ".".join((name, *path)) if name != "an example" else name
-                    self.sources.append((name, functools.partial(_state_of, value)))
+                    state = functools.partial(_state_of, value)
+                    put = functools.partial(_put_state, value)
+                    self.sources.append(Source(name, state, put))
 
     def states(self) -> list[Any]:
         """The state of each."""
-        return [state() for _, state in self.sources]
+        return [source.state() for source in self.sources]
+
+    def put_back(self, before: Sequence[Any]) -> None:
+        """Let each be what it was, so that a capture draws from none."""
+        for source, old in zip(self.sources, before, strict=True):
+            if not _is_same(source.state(), old):
+                source.put(old)
 
     def check(self, before: Sequence[Any]) -> None:
         """Raise if one of them has moved since.
@@ -102,7 +94,7 @@ class Generators:
             GraphError: a number was drawn, which a program would repeat.
         """
         pairs = zip(self.sources, before, strict=True)
-        for (name, state), old in pairs:
+        for (name, state, _), old in pairs:
             if not _is_same(state(), old):
                 self.drawn = name
                 what = f"{name} draws here, and the program would repeat what it drew"
@@ -123,6 +115,17 @@ def _state_of(generator: Any) -> Any:
     return getattr(generator, "bit_generator", generator).state
 
 
+def _put_state(generator: Any, state: Any) -> None:
+    if isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif isinstance(generator, Stream):
+        generator.root, generator.position = state
+    elif isinstance(generator, np.random.RandomState):
+        generator.set_state(state)
+    else:
+        getattr(generator, "bit_generator", generator).state = state
+
+
 def _is_same(a: object, b: object) -> bool:
     """Whether two states of a generator are the same."""
     if isinstance(a, dict) and isinstance(b, dict):
@@ -132,17 +135,9 @@ def _is_same(a: object, b: object) -> bool:
     return bool(a == b)
 
 
-def _parts_of(modules: Iterable[Module]) -> Iterator[Module]:
-    """Every module of some models."""
-    for module in modules:
-        for _, node in MODULES.nodes(module):
-            if isinstance(node, Module):
-                yield node
-
-
 def _fields(modules: Iterable[Module]) -> Iterator[tuple[str, Any]]:
     """What the modules of some models have as attributes."""
-    for part in _parts_of(modules):
+    for part in parts_of(modules):
         name = type(part).__name__
         yield from ((f"{name}.{key}", value) for key, value in vars(part).items())
 
@@ -165,16 +160,28 @@ class Outside:
         self.takes_modules = takes_modules
         self.dicts: list[tuple[Mapping[str, Any], str, Any]] = []
         self.cells: list[tuple[CellType, Any]] = []
-        self.parts: list[tuple[Any, Any]] = []  # a list or dict, and a copy of it
+        self.parts: list[tuple[Any, Any]] = []  # a list, dict or array, and a copy
         self.names: dict[tuple[int, str], str] = {}
         self.weights: list[str] = []
         names = Names(function, modules)
+        for root, name, held in names.held:
+            weights = [part for _, part in _weights_in(name, held)]
+            is_stored = root is not None and root.key in names.stored
+            if is_stored or (
+                weights and not any(_is_used(p, constants) for p in weights)
+            ):
+                continue
+            if getattr(held, "nbytes", 0) > LARGEST:
+                self._too_large(name, held)
+            else:
+                self.parts.append((held, copied(held)))
+                self.names[id(held), ""] = name
         for taken in names.taken:
             value = taken.value
             weights = _weights_in(taken.name, value)
             used = [name for name, part in weights if _is_used(part, constants)]
             if taken.key in names.stored or not (
-                used or (not weights and _is_plain(value))
+                used or (not weights and (value is GONE or _is_plain(value)))
             ):
                 continue
             self.weights += used
@@ -189,12 +196,12 @@ class Outside:
             self.dicts.append((holder, taken.key, value))
         self.names[id(holder), taken.key] = taken.name
         self.names[id(holder), ""] = taken.name
-        if isinstance(value, (list, dict, set)):
-            self.parts.append((value, copy.copy(value)))
-            self.names[id(value), ""] = taken.name
+
+    def _too_large(self, name: str, array: object) -> None:
+        """What is done where comparing an array would take longer than a step."""
 
     def __bool__(self) -> bool:
-        return bool(self.dicts or self.cells)
+        return bool(self.dicts or self.cells or self.parts)
 
     def check(self) -> None:
         """Compare what the names stand for with what they did at the capture.
@@ -206,10 +213,10 @@ class Outside:
             if holder.get(key, GONE) is not value:
                 self._changed(self.names[id(holder), key], value, holder.get(key, GONE))
         for cell, value in self.cells:
-            if _content(cell) is not value:
-                self._changed(self.names[id(cell), ""], value, _content(cell))
+            if content(cell) is not value:
+                self._changed(self.names[id(cell), ""], value, content(cell))
         for held, before in self.parts:
-            if _differs(held, before):
+            if differs(held, before):
                 self._changed(self.names[id(held), ""], before, held)
 
     def _changed(self, name: str, before: object, now: object) -> None:
@@ -244,9 +251,16 @@ class Outside:
         self.parts = [pair for pair in self.parts if pair[1] is not value]
 
 
-def _differs(held: object, before: object) -> bool:
-    """Whether a list or dict has other parts than it had."""
+def copied(held: object) -> Any:
+    """A list or dict with the same parts, or the numbers of an array."""
+    return copy.copy(held) if isinstance(held, CONTAINERS) else np.array(held)
+
+
+def differs(held: object, before: object) -> bool:
+    """Whether a list or dict has other parts than it had, or an array other numbers."""
     try:
+        if isinstance(before, np.ndarray):
+            return not are_equal(np.asarray(held), before)
         return bool(held != before)
     except Exception:  # a tensor among them is another one
         return True
@@ -281,121 +295,3 @@ def _is_used(part: Module | Tensor, constants: set[Any]) -> bool:
 
 def _is_plain(value: Any) -> bool:
     return not isinstance(value, (type, ModuleType)) and is_fact(value)
-
-
-class Names:
-    """What a function and the methods of some models find by names of their own.
-
-    taken: what they load; it may be another value later. fixed: what stays, as defaults
-    of parameters. stored: the names to which the code itself gives new values.
-    """
-
-    def __init__(self, function: Any, modules: Iterable[Module] = ()):
-        self.taken: list[Taken] = []
-        self.fixed: list[tuple[str, Any]] = []
-        self.stored: set[str] = set()
-        self.seen: set[Any] = set()
-        self._look_into(function, DEPTH)
-        classes = {type(part) for part in _parts_of(modules)}
-        for cls in sorted(classes, key=lambda one: one.__qualname__):
-            for base in cls.__mro__:
-                if not _is_library(base):
-                    for held in vars(base).values():
-                        self._look_into(getattr(held, "__func__", held), DEPTH)
-
-    def _look_into(self, value: Any, depth: int) -> None:
-        """Add what a callable takes from elsewhere."""
-        if isinstance(value, functools.partial):
-            self.fixed += [(str(i), part) for i, part in enumerate(value.args)]
-            self.fixed += value.keywords.items()
-            for part in (value.func, *value.args, *value.keywords.values()):
-                self._look_into(part, depth)
-            return
-        owner = getattr(value, "__self__", None)
-        code = inspect.unwrap(getattr(value, "__func__", value))
-        if not isinstance(code, FunctionType):
-            call = "__call__"  # a method of an object that may be called
-            owner, code = value, getattr(type(value), call, None)
-            if isinstance(value, (Module, type)) or not isinstance(code, FunctionType):
-                return
-        key = id(code.__code__), id(code.__closure__), id(owner)
-        if depth == 0 or key in self.seen or _is_library(code):
-            return
-        self.seen.add(key)
-        names, attributes = self._read(code.__code__)
-        if owner is not None and not isinstance(owner, (Module, type, ModuleType)):
-            self._add_attributes("self", owner, attributes, depth)
-        parameters = inspect.signature(code).parameters.values()
-        self.fixed += [
-            (p.name, p.default) for p in parameters if p.default is not p.empty
-        ]
-        cells = zip(code.__code__.co_freevars, code.__closure__ or (), strict=True)
-        held: list[Taken] = [
-            Taken(name, cell, name, _content(cell)) for name, cell in cells
-        ]
-        held += [
-            Taken(name, code.__globals__, name, code.__globals__[name])
-            for name in names
-            if name in code.__globals__
-        ]
-        for taken in held:
-            self._add(taken, attributes, depth)
-
-    def _add(self, taken: Taken, attributes: Sequence[str], depth: int) -> None:
-        """Add a value, and what may be reached through it."""
-        value = taken.value
-        if callable(value) and not isinstance(value, (Module, type)):
-            self._look_into(value, depth - 1)
-        if isinstance(value, FunctionType) or value is GONE:
-            return
-        self.taken.append(taken)
-        is_whole = isinstance(value, (Module, Tensor, *GENERATORS))
-        if not is_whole and PARTS.kind(type(value)) is None and not _is_library(value):
-            self._add_attributes(taken.name, value, attributes, depth)
-
-    def _add_attributes(
-        self, name: str, owner: Any, attributes: Sequence[str], depth: int
-    ) -> None:
-        """Add what code takes of an object, by the attributes that it asks for."""
-        held = getattr(owner, "__dict__", None)
-        for key in attributes:
-            value = GONE if held is None else held.get(key, GONE)
-            if isinstance(getattr(type(owner), key, None), FunctionType):
-                self._look_into(getattr(owner, key), depth - 1)
-                continue
-            is_code = isinstance(value, (FunctionType, ModuleType))
-            if held is not None and value is not GONE and not is_code and depth > 0:
-                taken = Taken(f"{name}.{key}", held, key, value)
-                self._add(taken, attributes, depth - 1)
-
-    def _read(self, code: CodeType) -> tuple[list[str], list[str]]:
-        """The globals and the attributes that code loads, of inner functions too."""
-        names: dict[str, None] = {}
-        attributes: dict[str, None] = {}
-        for step in dis.get_instructions(code):
-            if step.opname in LOADS:
-                names[step.argval] = None
-            elif step.opname in ATTRIBUTES:
-                attributes[step.argval] = None
-            elif step.opname in STORES:
-                self.stored.add(step.argval)
-        for inner in code.co_consts:
-            if isinstance(inner, CodeType):
-                more, others = self._read(inner)
-                names |= dict.fromkeys(more)
-                attributes |= dict.fromkeys(others)
-        return list(names), list(attributes)
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # nothing is there yet, or any more
-        return GONE
-
-
-def _is_library(value: Any) -> bool:
-    """Whether code or a module of Python is of a library, which changes nothing."""
-    name = value.__name__ if isinstance(value, ModuleType) else None
-    name = name or getattr(value, "__module__", None)
-    return isinstance(name, str) and name.partition(".")[0] in LIBRARIES

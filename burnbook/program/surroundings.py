@@ -5,6 +5,7 @@ does is looked for: what it prints and logs, and what it puts into lists, object
 globals. Where it does, it goes on step by step.
 """
 
+import collections
 import logging
 import sys
 import threading
@@ -13,6 +14,8 @@ from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any, TextIO
 
+import numpy as np
+
 from burnbook.backend.base import Backend
 from burnbook.module import Module
 from burnbook.module.tree import MODULES
@@ -20,11 +23,10 @@ from burnbook.optim import GradientsAccumulator
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.program.call import are_equal, facts_of
 from burnbook.program.call_form import refused
-from burnbook.program.outside import GONE, MOST_PARTS, Names, Outside
+from burnbook.program.outside import CONTAINERS, LARGEST, Outside, copied, differs
+from burnbook.program.reached import MOST_PARTS, Names
 from burnbook.tensor import Tensor
 
-CONTAINERS = (list, dict, set)
-Held = list[Any] | dict[Any, Any] | set[Any]
 DEPTH = 4  # of things in things
 # A backend keeps what it finds out about ops, which is no change.
 SKIPPED = (Module, Tensor, OptimizerAdaptor, Backend, type, ModuleType, FunctionType)
@@ -64,6 +66,11 @@ class Surroundings(Outside):
         if not are_equal(now, before):
             raise Changed(name)
 
+    def _too_large(self, name: str, array: object) -> None:
+        size = np.asarray(array).nbytes
+        what = f"{name} is an array of {size:,} bytes that may be changed in place"
+        raise refused(what, f"{name} as a tensor among the arguments")
+
 
 def classes_of(modules: Iterable[Module]) -> list[type]:
     """The classes of some models and their parts, but those of the library."""
@@ -90,8 +97,13 @@ class Watched:
         self.names = Names(function, modules)
         self.held: list[tuple[str, Any, Any]] = []
         self.seen: set[int] = set()
+        for name in self.names.iterators:
+            what = f"{name} is an iterator, and every try would take what comes next"
+            raise refused(what, f"next({name}) before the call, as an argument")
         for taken in self.names.taken:
             self._add(taken.name, taken.value, DEPTH)
+        for name, value in self.names.fixed:
+            self._add(name, value, DEPTH)
         self._add("self", getattr(function, "__self__", None), DEPTH)
         for owner in owners:
             self._add(type(owner).__name__, owner, DEPTH)
@@ -104,8 +116,11 @@ class Watched:
         if isinstance(value, SKIPPED) or id(value) in self.seen or depth == 0:
             return
         self.seen.add(id(value))
-        if isinstance(value, CONTAINERS):
-            self.held.append((name, value, value.copy()))
+        if isinstance(value, np.ndarray):
+            if value.nbytes <= LARGEST:
+                self.held.append((name, value, copied(value)))
+        elif isinstance(value, CONTAINERS):
+            self.held.append((name, value, copied(value)))
             parts = value.values() if isinstance(value, dict) else value
             for part in list(parts)[:MOST_PARTS]:
                 self._add(name, part, depth - 1)
@@ -125,15 +140,17 @@ class Watched:
         for taken in self.names.taken:
             now = taken.now()
             if now is not taken.value and not are_equal(now, taken.value):
-                if isinstance(taken.holder, dict) and taken.value is not GONE:
-                    taken.holder[taken.key] = taken.value
-                elif hasattr(taken.holder, "cell_contents"):
-                    taken.holder.cell_contents = taken.value  # type: ignore[union-attr] # a cell
+                taken.put_back()
                 raise refused(f"it sets {taken.name}, which a plan would not", OUTSIDE)
 
 
 def _put_back(name: str, value: object, before: Any) -> None:
     """Make a thing what it was, and raise if it was not."""
+    if isinstance(value, np.ndarray):
+        if differs(value, before):
+            value[...] = before
+            raise refused(f"it changes {name}, which a plan would not", OUTSIDE)
+        return
     if isinstance(value, CONTAINERS):
         if not _is_as_before(value, before):
             _restore(value, before)
@@ -148,7 +165,7 @@ def _put_back(name: str, value: object, before: Any) -> None:
         raise refused(f"it sets {name}.{keys[0]}, which a plan would not", OUTSIDE)
 
 
-def _is_as_before(value: Held, before: Any) -> bool:
+def _is_as_before(value: Any, before: Any) -> bool:
     if len(value) != len(before):
         return False
     if isinstance(value, list):
@@ -159,12 +176,15 @@ def _is_as_before(value: Held, before: Any) -> bool:
     return bool(value == before)
 
 
-def _restore(value: Held, before: Held) -> None:
-    if isinstance(value, list):
-        value[:] = before
-    else:
+def _restore(value: Any, before: Any) -> None:
+    if isinstance(value, (dict, set)):
         value.clear()
         value.update(before)
+    elif isinstance(value, collections.deque):
+        value.clear()
+        value.extend(before)
+    else:
+        value[:] = before
 
 
 class Silent:
