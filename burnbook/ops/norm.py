@@ -238,6 +238,9 @@ def standard(
     """x̂ = (x − μ) / √(σ² + ε) over some axes, μ and σ²."""
     mean = mean_over(xp, x, axes)
     out = x - mean
+    rest = mean_over(xp, out, axes)  # what a rounded mean is off by
+    out -= rest
+    mean = mean + rest
     var = mean_over(xp, out * out, axes)
     out *= scale_of(xp, var, epsilon, inside)
     return out, mean, var

@@ -13,15 +13,19 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.row_sums import (
+    above_zero,
     fall_of,
     grain,
     line,
     scale_of,
     served,
+    spread_around,
     squares_around,
     straight,
+    straight_from,
     straight_of_two,
     sum_and_dot,
+    sum_around,
     sum_of,
     whole,
 )
@@ -44,14 +48,22 @@ def group_planes(x, gamma, beta, out, mean, var, epsilon, inside, start, stop):
         for c in range(channels):
             m += sum_of(x[i, c])
         m *= share
+        rest = f32(0)
         for c in range(channels):
-            v += squares_around(x[i, c], m)
-        v *= share
+            rest += sum_around(x[i, c], m)
+        m += rest * share
+        rest = f32(0)
+        for c in range(channels):
+            far, squares = spread_around(x[i, c], m)
+            rest += far
+            v += squares
+        rest *= share
+        v = above_zero(v * share - rest * rest)
         mean[i], var[i] = m, v
         r = scale_of(v, epsilon, inside)
         for c in range(channels):
             a = r * gamma[i % groups, c]
-            straight(x[i, c], a, beta[i % groups, c] - m * a, out[i, c])
+            straight_from(x[i, c], m, a, beta[i % groups, c] - rest * a, out[i, c])
 
 
 @kernel_code(f"void({PLANES * 2}{LINES}{LINE * 2}{PLANES}{LINES * 2}f4, b1, i8, i8)")
@@ -71,10 +83,10 @@ def group_slopes(
             plain += total * gamma[i % groups, c]
             along += dot * gamma[i % groups, c]
         b = -along * each * fall_of(var[i], r, inside)
-        rest = -plain * each * r - b * m
+        rest = -plain * each * r
         for c in range(channels):
             a = r * gamma[i % groups, c]
-            straight_of_two(g[i, c], x[i, c], a, b, rest, dx[i, c])
+            straight_of_two(g[i, c], x[i, c], m, a, b, rest, dx[i, c])
 
 
 @kernel_code(f"void({PLANES}{LINE * 2}{PLANES}{LINE * 2}f4, i8, i8)")
@@ -87,13 +99,17 @@ def batch_channels(x, gamma, beta, out, mean, var, epsilon, start, stop):
         v = f32(0)
         for i in range(n):
             means[i] = sum_of(x[i, c]) * share
+            means[i] += sum_around(x[i, c], means[i]) * share
             v += squares_around(x[i, c], means[i]) * share
         m = sum_of(means) / f32(n)
-        v = (v + squares_around(means, m)) / f32(n)
+        m += sum_around(means, m) / f32(n)
+        rest, squares = spread_around(means, m)
+        rest /= f32(n)
+        v = above_zero((v + squares) / f32(n) - rest * rest)
         mean[c], var[c] = m, v
         a = scale_of(v, epsilon, True) * gamma[c]
         for i in range(n):
-            straight(x[i, c], a, beta[c] - m * a, out[i, c])
+            straight_from(x[i, c], m, a, beta[c] - rest * a, out[i, c])
 
 
 @kernel_code(f"void({PLANES * 2}{LINE * 3}{PLANES}{LINE * 2}f4, i8, i8)")
@@ -112,9 +128,9 @@ def batch_slopes(g, x, gamma, mean, var, dx, dgamma, dbeta, epsilon, start, stop
         dbeta[c], dgamma[c] = plain, along * r
         a = r * gamma[c]
         b = -a * r * r * along * each
-        rest = -a * plain * each - b * m
+        rest = -a * plain * each
         for i in range(n):
-            straight_of_two(g[i, c], x[i, c], a, b, rest, dx[i, c])
+            straight_of_two(g[i, c], x[i, c], m, a, b, rest, dx[i, c])
 
 
 @kernel_code(f"void({PLANES}{LINE * 2}{PLANES}i8, i8)")

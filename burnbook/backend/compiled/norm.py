@@ -9,11 +9,14 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.row_sums import (
+    above_zero,
     grain,
     line,
     scale_of,
     served,
+    spread_around,
     squares_around,
+    sum_around,
     sum_of,
     whole,
 )
@@ -31,11 +34,15 @@ def layer_rows(x, gamma, beta, out, mean, var, epsilon, start, stop):
     for i in range(start, stop):
         row, target = x[i], out[i]
         m = sum_of(row) * share
-        v = squares_around(row, m) * share
+        m += sum_around(row, m) * share
+        rest, v = spread_around(row, m)
+        rest *= share
+        v = above_zero(v * share - rest * rest)
         r = scale_of(v, epsilon, True)
+        shift = rest * r
         mean[i], var[i] = m, v
         for j in range(row.size):
-            target[j] = (row[j] - m) * r * gamma[j] + beta[j]
+            target[j] = ((row[j] - m) * r - shift) * gamma[j] + beta[j]
 
 
 @kernel_code(f"void({ROWS * 2}{LINE * 3}{ROWS}{ROWS * 2}f4, i8, i8)")

@@ -33,6 +33,32 @@ def squares_around(x, mean):
 
 
 @part
+def sum_around(x, mean):
+    """Σ (x − mean), which has the digits that a sum of large numbers loses."""
+    total = f32(0)
+    for j in range(x.size):
+        total += x[j] - mean
+    return total
+
+
+@part
+def spread_around(x, mean):
+    """Σ (x − mean), which tells what a rounded mean is off by, and Σ (x − mean)²."""
+    rest = total = f32(0)
+    for j in range(x.size):
+        far = x[j] - mean
+        rest += far
+        total += far * far
+    return rest, total
+
+
+@part
+def above_zero(var):
+    """A variance, where rounding took it below 0."""
+    return max(var, f32(0))
+
+
+@part
 def sum_and_dot(g, x, mean):
     """Σ g and Σ g (x − mean)."""
     total = dot = f32(0)
@@ -50,10 +76,17 @@ def straight(x, a, b, out):
 
 
 @part
-def straight_of_two(g, x, a, b, c, out):
-    """out = a g + b x + c."""
+def straight_from(x, mean, a, b, out):
+    """out = a (x − mean) + b. Why: beside a large mean, a x loses the digits."""
     for j in range(x.size):
-        out[j] = a * g[j] + b * x[j] + c
+        out[j] = a * (x[j] - mean) + b
+
+
+@part
+def straight_of_two(g, x, mean, a, b, c, out):
+    """out = a g + b (x − mean) + c."""
+    for j in range(x.size):
+        out[j] = a * g[j] + b * (x[j] - mean) + c
 
 
 @part
