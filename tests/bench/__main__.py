@@ -1,13 +1,14 @@
 """Print the table: python -m tests.bench [--rounds 20] [w1 inference1 w5 ops …].
 
-`python -m tests.bench families` has a table of its own: every op, see there.
+Two have tables of their own, see there: `python -m tests.bench families` every op,
+`python -m tests.bench models` imported models.
 """
 
 import argparse
 import os
 import sys
 
-from tests.bench import families
+from tests.bench import families, imported
 from tests.bench.tables import BUDGETS, TABLES
 
 
@@ -30,5 +31,7 @@ def main() -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["families"]:
         families.main(sys.argv[2:])
+    elif sys.argv[1:2] == ["models"]:
+        imported.main(sys.argv[2:])
     else:
         main()

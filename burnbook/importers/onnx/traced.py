@@ -591,6 +591,9 @@ def _stack(parts: Sequence[Value], axis: int = 0) -> TracedArray:
 
 
 def _split(x: TracedArray, places: Value, axis: int = 0) -> list[TracedArray]:
+    if isinstance(places, int):  # so many parts of one size
+        each = x.shape[axis] // places
+        places = range(each, each * places, each)
     ends = [0, *map(int, places), x.shape[axis]]
     rows = [slice(a, b, 1) for a, b in pairwise(ends)]
     return [x.like(_cut(x.tensor, axis % x.ndim, part)) for part in rows]

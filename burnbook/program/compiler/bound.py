@@ -241,7 +241,7 @@ UFUNCS: dict[str, Any] = {
     "round": np.rint,
 }
 COSTLY = {"exp", "log", "tanh", "cos", "sin", "log1p"}
-IN_PLACE = {*UFUNCS, "relu"}  # may write where an input is read
+IN_PLACE = {*UFUNCS, "relu", "square", "batch_norm_known"}  # may write over an input
 
 
 def elements(call: Call) -> tuple[int, list[Any], list[bool]] | None:

@@ -22,6 +22,7 @@ from burnbook.program.compiler.bound import (
     product,
     rows_of,
 )
+from burnbook.program.compiler.inference_kernels import bind_columns, in_one_piece
 from burnbook.program.compiler.patterns import ACTIVATIONS, POOLS, pool_attrs, window_of
 
 F32 = np.dtype(np.float32)
@@ -49,6 +50,11 @@ def plain(*arrays: Any) -> bool:
     )
 
 
+def _lies_apart(x: Any) -> bool:
+    """Whether an array of float32 is a view that skips some of its memory."""
+    return type(x) is np.ndarray and x.dtype == F32 and not x.flags.c_contiguous
+
+
 @binder("conv2d", "conv_block")
 def bind_conv(call: Call) -> Bound | None:
     """A convolution with what follows it, some images at a time."""
@@ -59,6 +65,8 @@ def bind_conv(call: Call) -> Bound | None:
     stops = stops_of(call)
     macs = len(x) * len(weight) * math.prod(stops) * per_sum
     cost = macs / RATE + 1000 * len(chain)
+    if _lies_apart(x):
+        return in_one_piece(call)
     if not is_ready(call, "conv") or not plain(x, weight, out):
         return None  # the plain code shares its own blocks out
     from burnbook.backend.compiled import conv
@@ -80,16 +88,30 @@ def bind_conv(call: Call) -> Bound | None:
         end = (finish.ACTIVATIONS[activation], finish.POOLS[kind], *window)
         work = partial(_correlate_laid, x, out, how, end)
         share = partial(_in_bands, x, out, how, end)
+    elif conv.in_planes(x, weight, groups) and len(chain) == 1:
+        return Bound(_in_planes(call, bias, stops), cost=cost, how="compiled")
     elif conv.in_planes(x, weight, groups) or not all(call.fixed[1:]):
         return None
     else:
-        return by_sample(call, 2 * cost)
+        activate = partial(activation_in_place, call)
+        return bind_columns(call, activate) or by_sample(call, 2 * cost)
     if all(call.fixed[1:]):
         laid = lay()
         part = partial(work, laid)
         run = share(laid) or partial(part, 0, len(x))
         return Bound(run, len(x), part, cost, "compiled", (0,))
     return laid_anew(lay, work, len(x), cost, (0,))
+
+
+def _in_planes(call: Call, bias: Any, stops: tuple[int, int]) -> Callable[[], None]:
+    """A convolution of every channel by itself."""
+    from burnbook.backend.compiled import conv, conv_depthwise
+
+    (x, weight), attrs = call.values[:2], call.attrs
+    names = ("stride", "padding", "dilation")
+    sizes = zip(x.shape[2:], weight.shape[2:], *(attrs[n] for n in names), strict=True)
+    args = (x, weight, bias, conv.with_stops(sizes, stops), call.out)
+    return partial(conv_depthwise.depthwise_conv2d, *args)
 
 
 def _correlate_laid(
@@ -244,6 +266,8 @@ def bind_linear(call: Call) -> Bound | None:
     """A linear layer: few rows are multiplied here, many by all threads."""
     x, weight, *rest = call.values
     bias = rest[0] if rest else None
+    if _lies_apart(x):
+        return in_one_piece(call)
     if not is_ready(call, "linear") or not plain(x, weight, call.out) or x.ndim < 2:
         return None
     rows, out = rows_of(x), rows_of(call.out)

@@ -13,6 +13,7 @@ from burnbook.backend.base import AnyOp, Attrs, Backend, Decorator, Value as Raw
 from burnbook.module.profiling import time_text
 from burnbook.module.summaries import size_text
 from burnbook.program.compiler.fusion import FusedOp
+from burnbook.program.compiler.passes import NORM
 from burnbook.program.compiler.plan import Plan
 from burnbook.program.values import Step, Value
 from burnbook.text.table import ShownAsTable, TextTable
@@ -179,13 +180,20 @@ def _rows(
 def _origins(step: Step, steps: Sequence[Step], maker: dict[Value, int]) -> list[int]:
     """The steps of the program that a step of the plan stands for, the last one first.
 
-    Why: a fused step has the result of its last one, and its chain tells the others.
+    Why: a fused step has the result of its last one, and its chain tells the others. A
+    norm that went into the weights of a convolution left its result to that.
     """
-    found = [maker[next(v for v in step.outputs if v is not None)]]
-    if isinstance(step.op, FusedOp):
-        for name in reversed(step.op.chain[:-1]):
-            makers = [maker[v] for v in steps[found[-1]].values if v in maker]
-            found.append(next(i for i in makers if steps[i].op.name == name))
+    names = step.op.chain if isinstance(step.op, FusedOp) else (step.op.name,)
+    makers = [maker[next(v for v in step.outputs if v is not None)]]
+    found: list[int] = []
+    for name in reversed(names):
+        one = next((i for i in makers if steps[i].op.name == name), None)
+        if one is None:
+            norm = next(i for i in makers if steps[i].op.name == NORM)
+            one = maker[steps[norm].inputs[0]]
+            found.append(norm)
+        found.append(one)
+        makers = [maker[v] for v in steps[one].values if v in maker]
     return found
 
 

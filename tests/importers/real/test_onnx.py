@@ -1,17 +1,25 @@
 """ONNX files that people use, beside ONNX Runtime: at once, by source and record."""
 
 import importlib.util
-import time
 
 import numpy as np
 import pytest
 
 pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime", reason="it is the oracle here")
+pytest.importorskip("onnxruntime", reason="it is the oracle here")
 
 from burnbook.backend.numpy import Numpy
 from burnbook.importers.onnx import ModelGen, load
 from burnbook.importers.onnx.model_gen import RecordType, module_name
+from tests.importers.real.checks import (
+    batches,
+    difference,
+    program_inputs,
+    program_of,
+    session_of,
+    trained,
+    written,
+)
 from tests.importers.real.wheels import MODELS, SILERO, path_of, tensors_of
 
 EACH = [
@@ -20,17 +28,9 @@ EACH = [
 ]
 
 
-def session_of(model):
-    """The file in ONNX Runtime, without its remarks."""
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    providers = ["CPUExecutionProvider"]
-    return runtime.InferenceSession(str(model.path), options, providers=providers)
-
-
 def of_runtime(model, given):
     """What ONNX Runtime gives."""
-    return session_of(model).run(None, given)
+    return session_of(model.path, model.threads).run(None, given)
 
 
 def compare(found, wanted, near):
@@ -125,41 +125,28 @@ def test_a_record_of_half_precision_is_near(tmp_path):
     compare(found, of_runtime(model, given), 2e-2)
 
 
-@pytest.mark.bench
 @pytest.mark.parametrize("model", EACH)
-def test_a_table_of_times(model, capsys):
-    """A line for BENCHMARKS.md: nodes, import, inference, the largest difference."""
-    import onnx
-
-    path = model.path
-    began = time.perf_counter()
-    module = load(path, Numpy())
-    imported = time.perf_counter() - began
-    session = session_of(model)
-    row = f"| {model.name} | {_count(onnx.load(path).graph)} | {imported:.2f}"
-    for batch in dict.fromkeys((model.batches[0], model.batches[-1])):
-        given = model.given(batch)
-        tensors = tensors_of(given)
-        ours = _best(lambda given=tensors: module.forward(*given))
-        theirs = _best(lambda given=given: session.run(None, given))
-        row += f" | {batch}: {ours * 1e3:.2f} / {theirs * 1e3:.2f}"
-    with capsys.disabled():
-        print(f"\n{row} |")
+def test_a_step_down_the_gradient_makes_the_loss_smaller(model):
+    expects(model, "trains")
+    before, after, moving = trained(model)
+    assert moving
+    assert after < before
 
 
-def _count(graph):
-    count = sum(node.op_type != "Constant" for node in graph.node)
-    inner = [a.g for n in graph.node for a in n.attribute if a.HasField("g")]
-    return count + sum(map(_count, inner))
+@pytest.mark.parametrize("model", EACH)
+def test_a_compiled_program_and_what_is_written_of_it_give_the_same(model, tmp_path):
+    expects(model, "captured")
+    program = program_of(model)
+    compiled = program.compile()
+    run = written(model, program, tmp_path)
+    for batch in batches(model):
+        given = model.given(batch, 3)
+        wanted = of_runtime(model, given)
+        compare(compiled(*program_inputs(model, given)), wanted, model.near)
+        assert difference(run(given), wanted) <= model.near
 
 
-def _best(call, tries=15):
-    call()
-    found = []
-    for _ in range(tries):
-        began = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - began)
-        if sum(found) > 2:
-            break
-    return min(found)
+def expects(model, what):
+    """Skip what a model is known not to do, with the reason that its row gives."""
+    if what in model.fails:
+        pytest.skip(model.fails[what])

@@ -148,6 +148,18 @@ def max_pool(
                 dilation=dilation,
             ),
         )
+    if outputs == 1 and len(kernel) in (1, 3):  # the windows of a sequence, a volume
+        return (
+            apply(
+                ops.max_pool,
+                padded(x, needed, -np.inf),
+                kernel_size=kernel,
+                stride=stride,
+                padding=(0,) * len(kernel),
+                dilation=dilation,
+                ceil_mode=False,
+            ),
+        )
     found: list[Any] = []
 
     def places(at: Value) -> Any:

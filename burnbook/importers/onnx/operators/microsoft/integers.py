@@ -23,8 +23,8 @@ from burnbook.importers.onnx.operators.norms import softmax
 from burnbook.importers.onnx.operators.pooling import average_pool
 from burnbook.importers.onnx.operators.quantized import (
     dequantize_linear,
-    dynamic_quantize_linear,
     exact_product,
+    in_bytes,
     q_linear_conv,
     quantize_linear,
     without_zero,
@@ -270,7 +270,7 @@ def dynamic_quantize_mat_mul(
     a: Value, b: Value, b_scale: Value, b_zero: Value = None, bias: Value = None
 ) -> Any:
     """The product of floats, quantized over their range, and a quantized matrix."""
-    held, scale, zero = dynamic_quantize_linear(a, outputs=3)
+    held, scale, zero = in_bytes(a)
     return _times(held, b, scale, b_scale, zero, b_zero, bias)
 
 
@@ -348,7 +348,7 @@ def dynamic_quantize_lstm(
         raise ArgumentError("onnx DynamicQuantizeLSTM", what)
     shape = (len(ways), x.shape[1], hidden_size)
     h, c = (
-        np.zeros(shape, np.float32) if s is None else np.asarray(s)
+        np.zeros(shape, np.float32) if s is None else as_array(s)
         for s in (initial_h, initial_c)
     )
     ends = None if sequence_lens is None else np.asarray(sequence_lens)
@@ -356,13 +356,21 @@ def dynamic_quantize_lstm(
     lasts: list[tuple[Any, Any]] = []
     for d, way in enumerate(ways):
         bias = None if b is None else np.add(*np.split(b[d], 2))
-        given = dynamic_quantize_mat_mul(x, w[d], w_scale[d], w_zero[d], bias)
-        weights = r[d], r_scale[d], r_zero[d]
-        made, last = _steps(as_array(given), weights, (h[d], c[d]), ends, bool(way))
+        given = _from_bytes(x, w[d], w_scale[d], w_zero[d])
+        given = given if bias is None else given + bias
+        weights = without_zero(r[d], r_zero[d], -1), r_scale[d]
+        made, last = _steps(given, weights, (h[d], c[d]), ends, bool(way))
         rows.append(made)
         lasts.append(last)
     hidden, cell = (np.stack(part) for part in zip(*lasts, strict=True))
     return np.stack(rows, 1), hidden, cell
+
+
+def _from_bytes(x: Any, weight: Any, scale: Any, zero: Any) -> Any:
+    """x, quantized over its range, times a quantized matrix, as floats."""
+    held, by, shift = in_bytes(x)
+    found = exact_product(without_zero(held, shift, -2), without_zero(weight, zero, -1))
+    return found.astype(np.float32) * (by * scale).astype(np.float32)
 
 
 def _steps(
@@ -370,9 +378,12 @@ def _steps(
 ) -> tuple[Any, tuple[Any, Any]]:
     """All states of one direction, and the last. given: x W + b of every step."""
     h, c = state
+    matrix, scale = weights  # floats now, or every step would make them
     rows: list[Any] = [None] * len(given)
     for t in reversed(range(len(given))) if back else range(len(given)):
-        gates = given[t] + as_array(dynamic_quantize_mat_mul(h, *weights))
+        held, by, shift = in_bytes(h)
+        found = exact_product(without_zero(held, shift, -2), matrix)
+        gates = given[t] + found.astype(np.float32) * (by * scale).astype(np.float32)
         i, o, f, new = np.split(gates, 4, -1)
         cell = _logistic(f) * c + _logistic(i) * np.tanh(new)
         hidden = _logistic(o) * np.tanh(cell)
