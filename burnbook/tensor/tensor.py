@@ -5,6 +5,7 @@ and from functions made of ops, by family; this file holds what remains: what a 
 says about itself, and how it leaves for Python, NumPy and other libraries.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
 from burnbook.tensor.spec import TensorSpec, spec_of
+from burnbook.tensor.truth import truth_error
 
 
 @answers("Tensor")
@@ -113,11 +115,7 @@ class Tensor(
 
     def __bool__(self) -> bool:
         if self.shape.num_elements() != 1:
-            raise ShapeError(
-                "truth value",
-                f"{self.shape.num_elements()} elements are neither true nor false",
-                cure="x.all() or x.any(), then into_scalar()",
-            )
+            raise truth_error(self, sys._getframe(1))  # pyright: ignore[reportPrivateUsage] - documented
         return bool(self.into_scalar())
 
     def __float__(self) -> float:

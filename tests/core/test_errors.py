@@ -65,7 +65,7 @@ EXEMPT = {
     "rust/magic.py run": "the same",
     "rust/magic.py _run": "the same",
     "tensor/methods.py _method_of_one.method": "its ops of one input have no reasons",
-    "tensor/methods.py complaint": "its last return: ops that refuse without a reason",
+    "tensor/methods.py _complaint": "its last return: ops that refuse without a reason",
 }
 
 
