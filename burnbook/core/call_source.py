@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 LONGEST = 48  # letters of the reader's own that are put into a cure
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
+OF_NUMPY = "__array_ufunc__"  # what NumPy asks of the tensor beside an array
 UNKNOWN = object()  # a value that is not looked up
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "lower",
@@ -89,7 +90,7 @@ class Asked(NamedTuple):
 
 def asked_at(frame: FrameType) -> Asked | None:
     """What a frame runs now, for forms of Python that are no call."""
-    found = _node_at(frame, (ast.expr, ast.If, ast.While, ast.Assert))
+    found = _node_at(frame, (ast.expr, ast.If, ast.While, ast.Assert, ast.AugAssign))
     return found and Asked(*found)
 
 
@@ -112,6 +113,8 @@ def is_reflected() -> bool:
 
 def _is_reflected(method: FrameType) -> bool:
     name = method.f_code.co_qualname
+    if name.endswith(OF_NUMPY):
+        return method.f_locals["inputs"][0] is not method.f_locals["self"]
     return "_reflected" in name or name.rpartition(".")[2].startswith("__r")
 
 
@@ -125,16 +128,12 @@ def _in_places(
     node: ast.AST, op: str, outermost: FrameType
 ) -> Iterator[tuple[ast.expr, object]]:
     """What is written at the places of the arguments of a function, with the values."""
-    code, held = outermost.f_code, outermost.f_locals
-    names = code.co_varnames[: code.co_argcount]
-    given = [held[name] for name in names if name in held]
-    if code.co_flags & inspect.CO_VARARGS:
-        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
-        given += held[rest]
+    names, given = _given(outermost)
+    of_numpy = outermost.f_code.co_name == OF_NUMPY
     match node:
         case ast.BinOp(left=a, right=b) | ast.AugAssign(target=a, value=b):
             exprs = [a, b]
-            if _is_reflected(outermost):
+            if _is_reflected(outermost) and not of_numpy:
                 exprs.reverse()
         case ast.Compare(left=a, ops=[sign], comparators=[b]):
             exprs = [a, b]
@@ -150,6 +149,17 @@ def _in_places(
             return
     if not any(isinstance(each, ast.Starred) for each in exprs):
         yield from zip(exprs, given, strict=False)
+
+
+def _given(frame: FrameType) -> tuple[tuple[str, ...], list[object]]:
+    """The parameters of a function that runs, and what they were given by position."""
+    code, held = frame.f_code, frame.f_locals
+    names = code.co_varnames[: code.co_argcount]
+    given = [held[name] for name in names if name in held]
+    if code.co_flags & inspect.CO_VARARGS:
+        rest = held[code.co_varnames[code.co_argcount + code.co_kwonlyargcount]]
+        given = [*rest] if code.co_name == OF_NUMPY else [*given, *rest]
+    return names, given
 
 
 def _by_name(node: ast.AST, frame: FrameType) -> Iterator[tuple[ast.expr, object]]:

@@ -731,6 +731,8 @@ def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     def compare(self: Methods, other: object) -> Any:
         if other.__class__ is self.__class__ or isinstance(other, NUMBERS):
             return method(self, other)
+        if isinstance(other, np.ndarray):  # False would be wrong in silence
+            return method(self, other)
         return NotImplemented
 
     return compare

@@ -11,6 +11,7 @@ from typing import TypeVar
 from burnbook.core.call_source import texts_of
 from burnbook.core.errors import BurnbookError
 
+LONGEST_NAME = 20  # letters; a longer text is only in the cure
 E = TypeVar("E", bound=Exception)
 
 
@@ -28,12 +29,13 @@ def in_readers_words(error: E, inputs: Sequence[tuple[str, object]]) -> E:
         for (name, _), text in zip(inputs, texts, strict=True)
         if text is not None and name != text
     }
-    rest = {name for name, _ in inputs} - words.keys()
+    short = {name: text for name, text in words.items() if len(text) <= LONGEST_NAME}
+    rest = {name for name, _ in inputs} - short.keys()
     if not words or any(text in rest for text in words.values()):
         return error  # one name would stand for two things
-    error.what = _reworded(error.what, words)
+    error.what = _reworded(error.what, short)
     rows = [
-        row if isinstance(row, str) else (_of_fact(row[0], words), row[1])
+        row if isinstance(row, str) else (_of_fact(row[0], short), row[1])
         for row in error.facts
     ]
     error.facts[:] = dict.fromkeys(rows)

@@ -21,6 +21,7 @@ from burnbook.tensor.contraction import Contraction
 from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.facts import kind_and_shape
+from burnbook.tensor.foreign_functions import ForeignFunctions
 from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
 from burnbook.tensor.protocol import Protocol
@@ -41,6 +42,7 @@ class Tensor(
     Contraction,
     Precision,
     Quantizing,
+    ForeignFunctions,
     metaclass=Listed,
 ):
     """A block of numbers with a rank and a kind, on a backend.
@@ -52,8 +54,6 @@ class Tensor(
     """
 
     __slots__ = ("__weakref__",)
-    __array_ufunc__ = None  # NumPy shall ask us, not guess
-    __array_priority__ = 1000
 
     def __class_getitem__(cls, item: Any) -> TensorSpec:
         return spec_of(cls, item)

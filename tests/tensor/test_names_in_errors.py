@@ -148,6 +148,7 @@ LINES = [  # line, what of it is in the cure
     ("5 - labels * 0.5", "labels.float() * 0.5"),
     ("0.5 - labels", "0.5 - labels.float()"),
     ("0.5 / net.labels", "0.5 / net.labels.float()"),
+    ("np.float64(0.5) - labels", "0.5 - labels.float()"),
     ("labels - 0.5", "labels.float() - 0.5"),
     ("-mask", "mask.float()"),
     ("~images", "images.bool()"),
@@ -180,6 +181,7 @@ def test_other_forms_have_the_reader_s_names(line, has):
         "net": net,
         "row": Tensor.ones([3], DEVICE),
         "Tensor": Tensor,
+        "np": np,
         "weights": Tensor.from_data([[0.0, 1.0, 2.0]] * 2, DEVICE),
     }
     assert has in refused(line, known).cure
