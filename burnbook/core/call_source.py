@@ -26,7 +26,7 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Gt: "greater",
     ast.GtE: "greater_equal",
 }
-BETWEEN = tuple(f"{PACKAGE}{part}{os.sep}" for part in ("core", "tensor"))
+BETWEEN = tuple(f"{PACKAGE}{part}{os.sep}" for part in ("core", "tensor", "exporters"))
 
 
 class Call(NamedTuple):
