@@ -8,6 +8,14 @@ from burnbook.core.call_source import texts_of
 from burnbook.core.errors import ArgumentError
 from burnbook.tensor.methods import Methods
 
+ENDINGS = {  # of the file that a function writes; to_rust writes a folder
+    "to_onnx": ".onnx",
+    "to_pytorch": ".pt",
+    "to_micropython": ".py",
+    "to_javascript": ".js",
+    "to_wgsl": ".js",
+}
+
 
 def export_path(
     where: str, model: object, path: object, examples: Sequence[object] = ()
@@ -31,7 +39,8 @@ def export_path(
     if len(paths) != 1 or len(models) != 1:
         what = f"the path is {type(path).__name__}, not a text or a Path"
         example = ", x" if tensors else ""
-        raise ArgumentError(where, what, cure=f'{where}(model, "model"{example})')
+        file = f'"model{ENDINGS.get(where, "")}"'
+        raise ArgumentError(where, what, cure=f"{where}(model, {file}{example})")
     order = ", ".join(shown[id(each)] for each in [*models, *paths, *tensors])
     what = "the model comes first, then the path, then examples"
     raise ArgumentError(where, what, cure=f"{where}({order})")
