@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from burnbook.core.cut_source import cut_behind
 from burnbook.core.dtypes import Bool, Float, KindType, numpy_dtype
 from burnbook.core.errors import ArgumentError, BackendError, KindError
 from burnbook.core.op import BackwardOp, Op
@@ -150,10 +151,14 @@ class Backend(metaclass=Interned):
         watch: sees every gradient op that runs: (op, values, attrs, result).
         keep_graph: leave the graph as it is, for another backward.
         """
+        found = cut_behind()
+        cure = found and found.cure()
         raise BackendError(
             "backward",
             f"{self!r} does not remember its operations",
-            cure=f"Autodiff({self!r}) as the device, or the model before valid(); "
+            [found.fact()] if found else [],
+            cure
+            or f"Autodiff({self!r}) as the device, or the model before valid(); "
             f"for the derivative of a gradient Autodiff(Autodiff({self!r}))",
         )
 

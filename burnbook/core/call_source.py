@@ -8,13 +8,25 @@ import ast
 import functools
 import inspect
 import linecache
+import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
 LONGEST = 48  # letters of the reader's own that are put into a cure
-JUMPS = ("LOAD_ATTR", "LOAD_METHOD")
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+OF_NUMPY = "__array_ufunc__"  # what NumPy asks of the tensor beside an array
+UNKNOWN = object()  # a value that is not looked up
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lower",
+    ast.LtE: "lower_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
+BETWEEN = tuple(f"{PACKAGE}{part}{os.sep}" for part in ("core", "tensor", "exporters"))
 
 
 class Call(NamedTuple):
@@ -29,6 +41,9 @@ class Call(NamedTuple):
     named: dict[str, str] | None
 
 
+CALLS = (ast.UnaryOp, ast.Call)
+
+
 def operands_at(frame: FrameType) -> tuple[str, str] | None:
     """The texts on both sides of the operator that a frame runs now."""
     found = _node_at(frame, ast.BinOp)
@@ -37,6 +52,138 @@ def operands_at(frame: FrameType) -> tuple[str, str] | None:
     node, _, text = found
     left, right = _shown(text, node.left), _shown(text, node.right)
     return (left, right) if left and right else None
+
+
+def texts_of(op: str, values: Sequence[object]) -> list[str | None]:
+    """What the reader wrote for each value, where an operator or a method was asked.
+
+    op: the name of what was asked. None for what the reader's line does not have: what
+    came of a step in between, or where a function of the library asked.
+    """
+    asked = _asked()
+    if asked is None:
+        return [None] * len(values)
+    frame, outermost = asked
+    found = _node_at(frame, (ast.BinOp, ast.AugAssign, ast.Compare, *CALLS))
+    if found is None:
+        return [None] * len(values)
+    node, _, text = found
+    pairs = [*_by_name(node, frame), *_in_places(node, op, outermost)]
+    shown: list[str | None] = []
+    for value in values:
+        at = next((each for each, held in pairs if _same(held, value)), None)
+        shown.append(None if at is None else _shown(text, at))
+    return shown
+
+
+class Asked(NamedTuple):
+    """What a frame runs now: the outermost node at its place, and the text around."""
+
+    node: ast.AST
+    parents: dict[ast.AST, ast.AST]
+    source: str
+
+    def text(self, node: ast.expr) -> str:
+        """An expression as it was written, in parentheses where a dot may follow."""
+        return _shown(self.source, node) or f"({ast.unparse(node)})"
+
+
+def asked_at(frame: FrameType) -> Asked | None:
+    """What a frame runs now, for forms of Python that are no call."""
+    found = _node_at(frame, (ast.expr, ast.If, ast.While, ast.Assert, ast.AugAssign))
+    return found and Asked(*found)
+
+
+def _asked() -> tuple[FrameType, FrameType] | None:
+    """The reader's frame, and that of the function of ours that it calls."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+    outermost = frame
+    while frame is not None and frame.f_code.co_filename.startswith(BETWEEN):
+        frame, outermost = frame.f_back, frame
+    if frame is None or frame.f_code.co_filename.startswith(PACKAGE):
+        return None
+    return frame, outermost
+
+
+def is_reflected() -> bool:
+    """Whether the operator that runs now was asked by what stands on its right."""
+    asked = _asked()
+    return asked is not None and _is_reflected(asked[1])
+
+
+def _is_reflected(method: FrameType) -> bool:
+    name = method.f_code.co_qualname
+    if name.endswith(OF_NUMPY):
+        return method.f_locals["inputs"][0] is not method.f_locals["self"]
+    return "_reflected" in name or name.rpartition(".")[2].startswith("__r")
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are one object, or equal numbers of Python."""
+    number = isinstance(one, int | float) and type(one) is type(other)
+    return one is other or (number and one == other)
+
+
+def _in_places(
+    node: ast.AST, op: str, outermost: FrameType
+) -> Iterator[tuple[ast.expr, object]]:
+    """What is written at the places of the arguments of a function, with the values."""
+    names, given = _given(outermost)
+    of_numpy = outermost.f_code.co_name == OF_NUMPY
+    match node:
+        case ast.BinOp(left=a, right=b) | ast.AugAssign(target=a, value=b):
+            exprs = [a, b]
+            if _is_reflected(outermost) and not of_numpy:
+                exprs.reverse()
+        case ast.Compare(left=a, ops=[sign], comparators=[b]):
+            exprs = [a, b]
+            if COMPARISONS.get(type(sign), op) != op:  # 5 > x is x.lower(5)
+                exprs.reverse()
+        case ast.UnaryOp(operand=a):
+            exprs = [a]
+        case ast.Call(func=of, args=exprs):
+            asked = names[:1] == ("self",) or len(given) == len(exprs) + 1
+            if isinstance(of, ast.Attribute) and asked:
+                exprs = [of.value, *exprs]
+        case _:
+            return
+    if not any(isinstance(each, ast.Starred) for each in exprs):
+        yield from zip(exprs, given, strict=False)
+
+
+def _given(frame: FrameType) -> tuple[tuple[str, ...], list[object]]:
+    """The parameters of a function that runs, and what they were given by position."""
+    code, held = frame.f_code, frame.f_locals
+    names = code.co_varnames[: code.co_argcount]
+    given = [held[name] for name in names if name in held]
+    if code.co_flags & inspect.CO_VARARGS:
+        rest = held[code.co_varnames[code.co_argcount + code.co_kwonlyargcount]]
+        given = [*rest] if code.co_name == OF_NUMPY else [*given, *rest]
+    return names, given
+
+
+def _by_name(node: ast.AST, frame: FrameType) -> Iterator[tuple[ast.expr, object]]:
+    """The names below a node with what they stand for."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.expr):
+            value = value_of(each, frame)
+            if value is not UNKNOWN:
+                yield each, value
+
+
+def value_of(node: ast.expr, frame: FrameType) -> object:
+    """What a name stands for, or a constant; UNKNOWN for what is to be computed."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)):
+            return -value if isinstance(value, int | float) else UNKNOWN
+        case ast.Name(id=name):
+            return frame.f_locals.get(name, frame.f_globals.get(name, UNKNOWN))
+        case ast.Attribute(value=of, attr=name):
+            return getattr(value_of(of, frame), "__dict__", {}).get(name, UNKNOWN)
+        case _:
+            return UNKNOWN
 
 
 def call_at(frame: FrameType, name: str) -> Call | None:
@@ -127,11 +274,11 @@ def _shown(text: str, node: ast.expr) -> str | None:
     piece = _piece(text, node)
     if piece is None or len(piece) > LONGEST or "\n" in piece:
         return None
-    plain = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
+    plain = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List)
     return piece if isinstance(node, plain) else f"({piece})"
 
 
-def _node_at(frame: FrameType, kind: type) -> Any:
+def _node_at(frame: FrameType, kind: type | tuple[type, ...]) -> Any:
     """The node that a frame runs now, the parents of all nodes, and the text."""
     code = frame.f_code
     try:

@@ -76,7 +76,7 @@ def for_matmul(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
         return "x.transpose().matmul(y)"
     if x[-2] == y[-1]:
         return "y.matmul(x)"
-    return f"a y of shape [{x[-1]}, {y[-1]}]"
+    return f"y of shape [{x[-1]}, {y[-1]}]"
 
 
 def for_conv(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:

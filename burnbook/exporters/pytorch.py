@@ -19,6 +19,7 @@ from typing import Any
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import RecordError
 from burnbook.core.files import PathLike, atomic_write, printable
+from burnbook.exporters.paths import export_path
 from burnbook.exporters.torch_pickle import torch_pickle
 from burnbook.importers.adapter import Adapter, BurnToPyTorchAdapter
 from burnbook.importers.lazy_array import LazyArray
@@ -84,8 +85,8 @@ def to_pytorch(
         ApplyResult(2 applied)
         >>> folder.cleanup()
     """
+    named = export_path("to_pytorch", module, path)
     where = f"write {printable(path)}"
-    named = Path(path)
     if not isinstance(module, Module):
         what = f"{type(module).__name__} is not a module"
         cure = "config.init(device).load_record(record): a record alone has no layers"

@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from burnbook.backend.base import Backend
+from burnbook.core.cut_source import cut_behind
 from burnbook.core.dtypes import Float
+from burnbook.core.error_context import modules_around
 from burnbook.core.errors import GraphError
 from burnbook.grad_clipping.clipping import global_norm
 from burnbook.module import Module, Param, ParamId, list_param_ids
@@ -173,17 +175,37 @@ def _of_others(grads: Any, module: Module) -> GraphError:
         cure = "model.unfreeze_group(ParamGroup.all()) before the forward"
         return GraphError("from_grads", what, facts, f"{cure}; {_OF_INPUTS}")
     if shapes and known.isdisjoint(shapes):  # those of inputs
-        what = (
-            f"the loss reaches no parameter of {name}: they were frozen in the forward"
-        )
-        cure = "model.forward(x), without no_grad() and valid()"
+        what = f"the loss reaches no parameter of {name}: frozen in the forward, or cut"
+        found = cut_behind()
+        cure = found and found.cure()
+        if found:
+            facts.append(found.fact())
+        cure = cure or "model.forward(x), without no_grad() and valid()"
         return GraphError("from_grads", what, facts, f"{cure}; {_OF_INPUTS}")
+    owner = _owner_of(grads, module)
+    if owner:
+        what = f"the {len(grads)} gradients are those of {owner}, another {name}"
+        if len(params_of(module)) != len(grads):
+            what = f"the {len(grads)} gradients are those of {owner}"
+        cure = f"from_grads(…, {owner}), or a loss that this {name} computed"
+        return GraphError("from_grads", what, cure=cure)
     return GraphError(
         "from_grads",
         f"none of the {len(grads)} gradients is that of a parameter of {name}",
         cure="the very model that computed the loss, not an older or newer copy, nor a "
         "frozen one; from_module for a part that may have no gradient",
     )
+
+
+def _owner_of(grads: Any, module: Module) -> str | None:
+    """The name that the reader's lines have for the model that made the loss."""
+    nodes = set(grads.nodes()) if hasattr(grads, "nodes") else set()
+    for name, model in modules_around().items():
+        if model is not module and name.isidentifier() and name != "self":
+            held = (p.val().value for p in params_of(model) if p.is_initialized)
+            if any(getattr(value, "node", None) in nodes for value in held):
+                return name
+    return None
 
 
 _OF_INPUTS = "x.grad(grads) for the gradient of an input"
@@ -259,6 +281,7 @@ class GradientsAccumulator:
             cure = "GradientsParams.from_grads(loss.backward(), model)"
             raise GraphError("accumulate", what, cure=cure)
         taken: list[ParamId] = []
+        given = len(grads)
         for number in list_param_ids(module):
             grad = grads.remove(number)
             if grad is not None:
@@ -266,6 +289,10 @@ class GradientsAccumulator:
                 held = self._sum.get(number)
                 self._sum.register(number, grad if held is None else held + grad)
         spend("accumulate", grads, module, taken)
+        if given and not taken:
+            what = f"none of the {given} gradients is of a parameter of "
+            cure = "GradientsParams.from_grads(loss.backward(), model), of this model"
+            raise GraphError("accumulate", what + type(module).__name__, cure=cure)
 
     def grads(self) -> GradientsParams:
         """The sums (not averages), and start again."""

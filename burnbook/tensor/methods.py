@@ -17,9 +17,9 @@ import numpy as np
 
 from burnbook.backend.base import Attrs, Backend
 from burnbook.core import op as ops_table
-from burnbook.core.call_source import operands_at
+from burnbook.core.call_source import is_reflected, operands_at
 from burnbook.core.cures import REDUCED, cure_of, for_argument, for_ranks
-from burnbook.core.dtypes import Bool, Float, Int, KindType
+from burnbook.core.dtypes import Bool, Float, Int, KindType, kind_of
 from burnbook.core.error_context import running_modules, way_to
 from burnbook.core.errors import (
     ArgumentError,
@@ -37,6 +37,7 @@ from burnbook.core.op import Op
 from burnbook.ops.conv.windows import Pair
 from burnbook.ops.shape import cast
 from burnbook.tensor.facts import facts_of
+from burnbook.tensor.readers_words import in_readers_words
 from burnbook.tensor.shape import per_dim
 
 NO_ATTRS: dict[str, Any] = {}
@@ -128,7 +129,7 @@ def _run(op: Op, tensors: Tensors, attrs: Attrs) -> tuple[Any, Any]:
     try:
         kind = _kind_of_result(op, tensors)
     except AttributeError:
-        raise _no_tensor(op, tensors) from None
+        raise in_readers_words(_no_tensor(op, tensors), named(op, tensors)) from None
     if kind is None:
         raise complaint(op, tensors, attrs)
     if op.validator is not None:
@@ -170,7 +171,12 @@ def _kind_of_result(op: Op, tensors: Tensors) -> Any:
 
 
 def complaint(op: Op, tensors: Tensors, attrs: Attrs) -> Exception:
-    """The error for inputs that an op cannot take: backend, kind, rank, then shape."""
+    """The error for inputs that an op cannot take, in the names of the reader."""
+    return in_readers_words(_complaint(op, tensors, attrs), named(op, tensors))
+
+
+def _complaint(op: Op, tensors: Tensors, attrs: Attrs) -> Exception:
+    """The same in the op's own names: backend, kind, rank, then shape."""
     given = [t for t in tensors if isinstance(t, Methods)]
     names = [name for name, t in named(op, tensors) if isinstance(t, Methods)]
     if any(t.backend is not given[0].backend for t in given):
@@ -185,7 +191,7 @@ def complaint(op: Op, tensors: Tensors, attrs: Attrs) -> Exception:
         if len({kind for row in rows for kind in row}) == 1:
             texts = [rows[0][0].__name__]
         what = f"takes {', or '.join(texts)}"
-        cure = _cast(names, kinds, rows)
+        cure = _with_ranks(op, _cast(names, kinds, rows), names, given)
         cut = [
             t
             for name, t in zip(names, given, strict=True)
@@ -215,6 +221,11 @@ def complaint(op: Op, tensors: Tensors, attrs: Attrs) -> Exception:
 
 def explained(op: Op, tensors: Tensors, attrs: Attrs, error: Exception) -> Exception:
     """Replace an error by an explanation, but only one that the op confirms."""
+    found = _explained(op, tensors, attrs, error)
+    return in_readers_words(found, named(op, tensors))
+
+
+def _explained(op: Op, tensors: Tensors, attrs: Attrs, error: Exception) -> Exception:
     if isinstance(error, BurnbookError):
         if error.where == op.name and not error.facts:
             error.facts.extend(facts(op, tensors))
@@ -315,7 +326,8 @@ def _move(names: list[str], given: list[Any]) -> str:
     to = f"{odd}.to_device({wanted!r})"
     if wanted.ad_enabled and wanted.inner is other:
         trained = known or _is_trained(given, wanted)
-        return f"{to} to train, or {asks if trained else 'inner() on the other'}"
+        with_graph = names[next(i for i, t in enumerate(given) if t.backend is wanted)]
+        return f"{to} to train, or {asks if trained else f'{with_graph}.inner()'}"
     if other.ad_enabled and other.inner is wanted:
         if not known:
             first = next(n for n, t in zip(names, given, strict=True) if t is not other)
@@ -362,6 +374,22 @@ def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str
     if len(kinds) == 2 and kinds not in rows and kinds[::-1] in rows:
         return f"{names[0]} first, then {names[1]}: the two are swapped"
     return " and ".join(min((t for t in tries if t), key=len, default=[])) or None
+
+
+def _with_ranks(
+    op: Op, cure: str | None, names: list[str], given: list[Any]
+) -> str | None:
+    """The change of the kinds, and of the ranks where they differ as well."""
+    if not cure or not op.same_rank or len(given) != 2 or ": " in cure:
+        return cure
+    one, other = [tuple(t.value.shape) for t in given]
+    if len(one) == len(other):
+        return cure
+    way = for_ranks(op.name, one, other, names).partition(", ")[0]
+    name, _, change = way.partition(".")
+    pieces = cure.split(" and ")
+    changed = [f"{p}.{change}" if p.startswith(f"{name}.") else p for p in pieces]
+    return " and ".join(changed if changed != pieces else [*pieces, f"{name}.{change}"])
 
 
 def _has_fractions(tensor: Any) -> bool:
@@ -544,11 +572,15 @@ def lift(op: Op, tensor: Methods, other: Any) -> Any:
     kind, number = tensor.kind, isinstance(other, NUMBERS)
     if number and op.symbol == "@":
         what, shown = "the other side is a number", facts(op, (tensor, other))
-        raise KindError(op.name, what, shown, "x * number")
+        raise in_readers_words(
+            KindError(op.name, what, shown, f"x * {other!r}"), [("x", tensor)]
+        )
     if not number:
         if isinstance(other, Methods):
             return _of_another_class(op, tensor, other)
-        raise _no_operand(op, tensor, other)
+        raise in_readers_words(
+            _no_operand(op, tensor, other), [("x", tensor), ("y", other)]
+        )
     if (kind, kind) not in op.kinds:
         raise complaint(op, (tensor, other), NO_ATTRS)
     if kind is Float:
@@ -558,22 +590,44 @@ def lift(op: Op, tensor: Methods, other: Any) -> Any:
     if kind is Bool:
         if other not in (0, 1):
             what = f"the other side is the number {other!r}, neither true nor false"
-            raise KindError(op.name, what, facts(op, (tensor,)), "x.int()")
+            raise in_readers_words(
+                KindError(op.name, what, facts(op, (tensor,)), "x.int()"),
+                [("x", tensor)],
+            )
         return bool(other)
     if isinstance(other, FRACTIONS) and not _same_whole(op, kind, other):
-        raise _fraction(op, tensor, other)
+        raise in_readers_words(_fraction(op, tensor, other), [("x", tensor)])
     return int(other)
 
 
 def _no_operand(op: Op, tensor: Methods, other: object) -> KindError:
     """What stands beside a tensor and is none, and how it becomes one."""
-    cure = "Tensor.from_data(…, device) makes a tensor of it"
+    cure = f"{_as_tensor(op, tensor, other)} in its place"
     if hasattr(other, "val"):  # a Param
-        cure = "param.val(), which is its tensor"
+        cure = "y.val(), which is its tensor"
     elif other is None:
         cure = NO_RESULT
+    elif isinstance(other, str | bytes | type) or callable(other):
+        cure = "a tensor or a number in its place"
     what = f"the other side is {type(other).__name__}, not a tensor or a number"
     return KindError(op.name, what, facts(op, (tensor,)), cure)
+
+
+def _as_tensor(op: Op, tensor: Methods, other: Any) -> str:
+    """Code that makes a tensor of numbers that an op takes beside another one."""
+    try:
+        array = np.asarray(other)
+        kind = kind_of(array.dtype)
+    except (TypeError, ValueError, KindError):
+        return "Tensor.from_data(…, x.device())"
+    asked = "" if kind is tensor.kind or kind is Float else f", {tensor.kind.__name__}"
+    code = f"Tensor.from_data(y, x.device(){asked})"
+    if asked and tensor.kind is Bool:
+        code = "Tensor.from_data(y, x.device()).bool()"
+    if op.same_rank and 0 < array.ndim < tensor.rank:
+        way = for_ranks(op.name, array.shape, tensor.value.shape, ("y", "x"))
+        code += way.removeprefix("y").partition(",")[0] if way[:2] == "y." else ""
+    return code
 
 
 def _same_whole(op: Op, kind: KindType, other: Any) -> bool:
@@ -587,6 +641,8 @@ def _fraction(op: Op, tensor: Methods, other: Any) -> KindError:
     what = f"an Int tensor takes whole numbers, not the float {other!r}"
     whole = op.symbol not in ("/", "**") and math.isfinite(other)
     cure = f"x.float() {op.symbol} {other!r}" if op.symbol else "x.float()"
+    if op.symbol and is_reflected():
+        cure = f"{other!r} {op.symbol} x.float()"
     if whole and other == int(other):
         cure = f"{int(other)} in its place, or {cure}"
     return KindError(op.name, what, facts(op, (tensor,)), cure)
@@ -674,6 +730,8 @@ def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
     def compare(self: Methods, other: object) -> Any:
         if other.__class__ is self.__class__ or isinstance(other, NUMBERS):
+            return method(self, other)
+        if isinstance(other, np.ndarray):  # False would be wrong in silence
             return method(self, other)
         return NotImplemented
 

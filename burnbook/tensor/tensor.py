@@ -5,6 +5,7 @@ and from functions made of ops, by family; this file holds what remains: what a 
 says about itself, and how it leaves for Python, NumPy and other libraries.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from burnbook.tensor.contraction import Contraction
 from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.facts import kind_and_shape
+from burnbook.tensor.foreign_functions import ForeignFunctions
 from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
 from burnbook.tensor.protocol import Protocol
@@ -28,6 +30,7 @@ from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
 from burnbook.tensor.spec import TensorSpec, spec_of
+from burnbook.tensor.truth import truth_error
 
 
 @answers("Tensor")
@@ -39,6 +42,7 @@ class Tensor(
     Contraction,
     Precision,
     Quantizing,
+    ForeignFunctions,
     metaclass=Listed,
 ):
     """A block of numbers with a rank and a kind, on a backend.
@@ -50,8 +54,6 @@ class Tensor(
     """
 
     __slots__ = ("__weakref__",)
-    __array_ufunc__ = None  # NumPy shall ask us, not guess
-    __array_priority__ = 1000
 
     def __class_getitem__(cls, item: Any) -> TensorSpec:
         return spec_of(cls, item)
@@ -113,11 +115,7 @@ class Tensor(
 
     def __bool__(self) -> bool:
         if self.shape.num_elements() != 1:
-            raise ShapeError(
-                "truth value",
-                f"{self.shape.num_elements()} elements are neither true nor false",
-                cure="x.all() or x.any(), then into_scalar()",
-            )
+            raise truth_error(self, sys._getframe(1))  # pyright: ignore[reportPrivateUsage] - documented
         return bool(self.into_scalar())
 
     def __float__(self) -> float:

@@ -166,6 +166,10 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
     valid: None where there is no validation. An iterable without a length may still
     turn out to be empty.
     """
+    if _is_array(train) and _is_array(valid):
+        what = "arrays are not loaders of batches: inputs and targets make one"
+        cure = f"{where}(DataLoaderBuilder().batch_size(64).build((inputs, targets)))"
+        raise DataError("training data", what, cure=cure)
     named = {"training": train}
     if valid is not None:
         named["validation"] = valid
@@ -189,10 +193,20 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
 
 def check_loader(name: str, loader: Any) -> None:
     """Refuse what does not give batches; name: of the data."""
-    if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
+    arrays = isinstance(loader, tuple) and any(map(_is_array, loader))
+    odd = isinstance(loader, Dataset) or not hasattr(loader, "__iter__")
+    if odd or arrays or _is_array(loader):
         what = f"{type(loader).__name__} is not a loader of batches"
         cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
+        if arrays:
+            what = "a tuple of arrays is not a loader of batches"
+            cure = "DataLoaderBuilder().batch_size(64).build((inputs, targets))"
         raise DataError(f"{name} data", what, cure=cure)
+
+
+def _is_array(given: Any) -> bool:
+    """Whether something has a shape: an array of any library, a tensor, a table."""
+    return hasattr(given, "shape")
 
 
 def followed(part: Any) -> tuple[str, Split]:

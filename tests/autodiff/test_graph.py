@@ -411,7 +411,7 @@ def test_with_a_graph_the_way_of_the_data_is_drawn():
 def test_outside_of_layers_only_a_graph_is_drawn():
     x = leaf(np.ones((2, 3)))
     far, y = (x * 2.0).exp(), Tensor.ones([4, 1], DEVICE)
-    way = "  x came by  [2, 3] → mul [2, 3] → exp [2, 3]"
+    way = "  far came by  [2, 3] → mul [2, 3] → exp [2, 3]"
     refused(ShapeError, lambda: far @ y, "matmul: ", way)
     assert "came by" not in str(refused(ShapeError, lambda: x @ y, "matmul: "))
 

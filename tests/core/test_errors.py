@@ -52,6 +52,7 @@ INNER |= {"NotRegularError", "IsADirectoryError", "NoForm"}
 
 # Places that no row can reach, each with its reason.
 EXEMPT = {
+    "backend/autodiff/errors.py _cut_by": "see tests/optim/test_cut_losses.py",
     "core/other_names.py OtherName.__get__": "made a line before: see name-of-pytorch",
     "data/dataloader/workers.py ProcessPool.run": "see tests/data/test_processes",
     "data/dataloader/workers.py ProcessPool.run.submit": "the same",
@@ -65,7 +66,7 @@ EXEMPT = {
     "rust/magic.py run": "the same",
     "rust/magic.py _run": "the same",
     "tensor/methods.py _method_of_one.method": "its ops of one input have no reasons",
-    "tensor/methods.py complaint": "its last return: ops that refuse without a reason",
+    "tensor/methods.py _complaint": "its last return: ops that refuse without a reason",
 }
 
 

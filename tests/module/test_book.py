@@ -149,7 +149,7 @@ def test_a_mapper_keeps_parameters_in_a_range():
     for (_, old), (_, new) in zip(
         block.named_params(), made.named_params(), strict=True
     ):
-        assert np.array_equal(new.val(), np.clip(old.val(), -0.1, 0.1))
+        assert np.array_equal(new.val(), np.clip(np.asarray(old.val()), -0.1, 0.1))
         assert new.val().is_require_grad()
         assert new.id == old.id
 

@@ -185,9 +185,9 @@ def test_an_int_tensor_compares_with_and_holds_floats_that_are_whole():
 def test_the_mean_of_whole_numbers_is_whole_or_an_error():
     assert values(Tensor.from_ints([1, 3]).mean()) == [2]
     hits = Tensor.from_ints([1, 1, 1, 0])
-    with pytest.raises(DataError, match=r"try: x.float\(\).mean"):
+    with pytest.raises(DataError, match=r"try: hits.float\(\).mean"):
         hits.mean()
-    with pytest.raises(DataError, match=r"try: x.float\(\).mean"):
+    with pytest.raises(DataError, match=r"try: hits.float\(\).mean"):
         hits.mean_dim(0)
     assert values(hits.float().mean()) == [0.75]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from burnbook.backend.autodiff.tape import Node, Parents, note, notes_of
+from burnbook.core.cut_source import Cut, cut_behind
 from burnbook.core.error_context import modules_around, running_modules
 from burnbook.core.errors import BurnbookError, GraphError
 
@@ -40,7 +41,12 @@ def nothing_tracked(where: str) -> GraphError:
     """
     what = "no tensor behind this one requires a gradient"
     cut = "argmax, comparisons, int(), detach(), inner() and NumPy end the graph"
+    found = cut_behind()
+    if found is not None:
+        return _cut_by(found, where, what)
     models = modules_around()
+    trained = {n: m for n, m in models.items() if any(m.named_params())}
+    models = trained or models  # a loss layer has none, and says nothing
     for name, model in models.items():
         kind, params = type(model).__name__, list(model.named_params())
         floats = [param for _, param in params if param.kind.__name__ == "Float"]
@@ -61,6 +67,13 @@ def nothing_tracked(where: str) -> GraphError:
         return GraphError(where, what, facts, cure)
     cure = f"require_grad() on the inputs, before they are used; {cut}"
     return GraphError(where, what, cure=cure)
+
+
+def _cut_by(found: Cut, where: str, what: str) -> GraphError:
+    """The error for a step of the reader's own lines that ended the graph."""
+    cure = found.cure()
+    other = "a loss of what forward gave, by operations on Float tensors"
+    return GraphError(where, what, [found.fact()], cure or other)
 
 
 PARAM_GROUP = "from burnbook.optim import ParamGroup"

@@ -22,6 +22,7 @@ from burnbook.exporters.forms import refuse_extension
 from burnbook.exporters.javascript.writer import reserved, text_of
 from burnbook.exporters.lowering import files, lowered, problems
 from burnbook.exporters.lowering.files import MODULES, Precision, Weights
+from burnbook.exporters.paths import export_path
 from burnbook.program.capture import Batch
 
 
@@ -92,10 +93,10 @@ def to_javascript(
         ...     made.inputs, made.outputs, made.weights
         (('input',), ('linear',), 32)
     """
+    target = export_path("to_javascript", model, path, examples)
     refuse_extension("to_javascript", path, MODULES)
     files.asked("to_javascript", weights, precision)
     plan = lowered("to_javascript", model, examples, batch, reserved(), output_names)
-    target = Path(path)
     made = files.packed(plan.constants, precision)
     files.fits("to_javascript", made, weights)
     text = text_of(plan, made, weights, target)

@@ -22,6 +22,7 @@ from burnbook.core.source_code import python_source
 from burnbook.exporters.forms import program_of, refuse_extension
 from burnbook.exporters.micropython import forms as forms
 from burnbook.exporters.micropython.writer import Writer
+from burnbook.exporters.paths import export_path
 from burnbook.program import Program, Value, mapped, resolved
 from burnbook.program.capture import Batch
 
@@ -85,6 +86,7 @@ def to_micropython(
         ...     made.memory, made.weights, made.predict([1, 2, 3]).shape
         (8, 32, (1, 2))
     """
+    target = export_path("to_micropython", model, path, examples)
     refuse_extension("to_micropython", path, (".py",))
     for_program = () if int8 and len(examples) == 1 else examples
     given = for_program if isinstance(model, Program) else examples
@@ -102,7 +104,6 @@ def to_micropython(
     writer = Writer(program, largest if int8 else None)
     text, memory, weights = writer.text()
     _ = python_source(text.partition("# Weights")[0], "to_micropython")
-    target = Path(path)
     with atomic_write(target) as file:
         file.write(text.encode())
     shape = resolved(program.outputs[0].shape, 1)

@@ -29,6 +29,7 @@ from burnbook.exporters.forms import (
 from burnbook.exporters.onnx.files import write_model
 from burnbook.exporters.onnx.forms import FORMS, NoForm
 from burnbook.exporters.onnx.writer import Name, Writer
+from burnbook.exporters.paths import export_path
 from burnbook.program import Dim, Program, Step, Value, mapped
 from burnbook.program.capture import Batch
 
@@ -90,7 +91,7 @@ def to_onnx(
         ...     to_onnx(model, f"{folder}/m.onnx", Tensor.ones([1, 3])).name
         'm.onnx'
     """
-    path = Path(path)
+    path = export_path("to_onnx", model, path, examples)
     if other := OTHERS.get(path.suffix.lower()):
         what = f"{printable(path)} is named like {other[0]}, and this writes ONNX"
         raise ArgumentError("to_onnx", what, cure=f'"{path.stem}.onnx", or {other[1]}')

@@ -17,6 +17,7 @@ from burnbook.core.files import (
     printable,
 )
 from burnbook.core.versions import VERSION
+from burnbook.exporters.paths import export_path
 from burnbook.exporters.rust.calls import TREE, captured
 from burnbook.exporters.rust.functions import Function, arguments_of
 from burnbook.exporters.rust.modules import Modules, refuse
@@ -147,6 +148,7 @@ def to_rust(
             }
         >>> folder.cleanup()
     """
+    export_path("to_rust", module, path, examples)
     half = settings is HalfPrecisionSettings
     made = rust_model(
         module, *examples, version=version, half=half, method=method, batch=batch

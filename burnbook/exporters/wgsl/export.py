@@ -24,6 +24,7 @@ from burnbook.core.files import PathLike
 from burnbook.exporters.forms import refuse_extension
 from burnbook.exporters.lowering import Plan, files, lowered, problems
 from burnbook.exporters.lowering.files import MODULES, Packed, Precision, Weights
+from burnbook.exporters.paths import export_path
 from burnbook.exporters.wgsl.device import Runner
 from burnbook.exporters.wgsl.page import text_of
 from burnbook.exporters.wgsl.writer import Kernels, kernels_of
@@ -121,11 +122,11 @@ def to_wgsl(
         ...     to_wgsl(model, f"{folder}/model.js", Tensor.ones([1, 3])).steps
         ('linear', 'relu_mul')
     """
+    target = export_path("to_wgsl", model, path, examples)
     refuse_extension("to_wgsl", path, MODULES)
     files.asked("to_wgsl", weights, precision)
     plan = lowered("to_wgsl", model, examples, batch, (), output_names)
     kernels = kernels_of(plan)
-    target = Path(path)
     made = files.packed(plan.constants, precision)
     files.fits("to_wgsl", made, weights)
     text = text_of(plan, kernels, made, weights, target)
