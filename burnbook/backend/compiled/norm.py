@@ -42,7 +42,9 @@ def layer_rows(x, gamma, beta, out, mean, var, epsilon, start, stop):
         shift = rest * r
         mean[i], var[i] = m, v
         for j in range(row.size):
-            target[j] = ((row[j] - m) * r - shift) * gamma[j] + beta[j]
+            target[j] = row[j] - m  # alone, lest m and the shift are put together
+        for j in range(row.size):
+            target[j] = (target[j] * r - shift) * gamma[j] + beta[j]
 
 
 @kernel_code(f"void({ROWS * 2}{LINE * 3}{ROWS}{ROWS * 2}f4, i8, i8)")
