@@ -13,7 +13,7 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import dtype_name
-from burnbook.core.errors import ShapeError
+from burnbook.core.errors import KindError, ShapeError
 from burnbook.core.other_names import Listed, answers
 from burnbook.tensor import display
 from burnbook.tensor.contraction import Contraction
@@ -28,6 +28,51 @@ from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
 from burnbook.tensor.spec import TensorSpec, spec_of
+
+# The method for a NumPy number on the left side of an operator, by NumPy's function.
+TURNED = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "true_divide": "__rtruediv__",
+    "floor_divide": "__rfloordiv__",
+    "remainder": "__rmod__",
+    "power": "__rpow__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "equal": "__eq__",
+    "not_equal": "__ne__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+}
+ARITHMETIC = frozenset(name for name in TURNED.values() if name.startswith("__r"))
+# What NumPy's functions are called here, where it is not the same.
+CALLED = {
+    "absolute": "abs",
+    "negative": "neg",
+    "rint": "round",
+    "maximum": "max_pair",
+    "minimum": "min_pair",
+    "power": "powf",
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "isnan": "is_nan",
+    "isinf": "is_inf",
+    "logical_not": "bool_not",
+    "logical_and": "bool_and",
+    "logical_or": "bool_or",
+    "invert": "bool_not",
+}
 
 
 @answers("Tensor")
@@ -50,7 +95,6 @@ class Tensor(
     """
 
     __slots__ = ("__weakref__",)
-    __array_ufunc__ = None  # NumPy shall ask us, not guess
     __array_priority__ = 1000
 
     def __class_getitem__(cls, item: Any) -> TensorSpec:
@@ -141,6 +185,36 @@ class Tensor(
         view = array.view()
         view.flags.writeable = False
         return view
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *given: Any, **named: Any
+    ) -> Any:
+        """NumPy's side of an operator is ours; its functions do not take tensors.
+
+        Why: computed there, the gradient would be lost without a word.
+        """
+        turned = TURNED.get(ufunc.__name__) if method == "__call__" else None
+        if turned and len(given) == 2 and not named and given[1] is self:
+            left: Any = given[0]
+            if (
+                turned not in ARITHMETIC
+                and isinstance(left, np.ndarray)
+                and not left.ndim
+            ):
+                left = left[()]  # NumPy compares numbers as arrays
+            found = getattr(self, turned)(left)
+            return turned == "__ne__" if found is NotImplemented else found
+        what = "NumPy's function does not take tensors"
+        if ufunc.__name__ == "matmul" and len(given) == 2:
+            cure = "Tensor.from_numpy(array, device).matmul(x)"
+            raise KindError("matmul", what, [("x", kind_and_shape(self))], cure)
+        name = CALLED.get(ufunc.__name__, ufunc.__name__)
+        rest = ", y" if len(given) > 1 else ""
+        cure = f"np.{ufunc.__name__}(np.asarray(x){rest}), without a gradient"
+        if hasattr(type(self), name) and method == "__call__":
+            cure = f"x.{name}({rest[2:]})"
+        where = f"np.{ufunc.__name__}"
+        raise KindError(where, what, [("x", kind_and_shape(self))], cure)
 
     def __dlpack__(self, **asked: Any) -> Any:
         """Hand a copy of the values to another library, on the same device.

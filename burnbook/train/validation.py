@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from burnbook.core.argument_cures import given
 from burnbook.core.errors import (
     ConfigError,
     DataError,
@@ -189,10 +190,28 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
 
 def check_loader(name: str, loader: Any) -> None:
     """Refuse what does not give batches; name: of the data."""
+    if not isinstance(loader, Dataset) and _holds_arrays(loader):
+        what = f"{given(loader)} is not a loader of batches"
+        cure = "DataLoaderBuilder().batch_size(32).build((inputs, targets))"
+        raise DataError(f"{name} data", what, cure=cure)
     if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
         what = f"{type(loader).__name__} is not a loader of batches"
         cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
         raise DataError(f"{name} data", what, cure=cure)
+
+
+def _holds_arrays(loader: Any) -> bool:
+    """Whether it is data, all at once: an array, a tensor, two of them, numbers.
+
+    A list of batches is a loader, and a batch may be an array.
+    """
+    if hasattr(loader, "dtype") or isinstance(loader, (str, bytes, dict)):
+        return True
+    if not isinstance(loader, (list, tuple)) or not loader:
+        return False
+    plain = all(isinstance(item, (int, float, str)) for item in loader)
+    together = isinstance(loader, tuple) and len(loader) == 2
+    return plain or (together and all(hasattr(item, "dtype") for item in loader))
 
 
 def followed(part: Any) -> tuple[str, Split]:
