@@ -155,7 +155,7 @@ def test_functions_of_python():
 def test_numpy_may_look_but_not_compute():
     assert np.mean(np.asarray(X)) == 5.5
     for guess in (np.sin, lambda x: np.add(x, 1), lambda x: np.add(np.ones(4), x)):
-        with pytest.raises(TypeError, match="__array_ufunc__"):
+        with pytest.raises(KindError):
             guess(X)
     with pytest.raises(KindError):
         np.ones(4) + X
