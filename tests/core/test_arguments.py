@@ -35,7 +35,8 @@ from tests.support.refusals import refused
 
 # A training that was begun in a thread with something wrong ends there.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore::pytest.PytestUnhandledThreadExceptionWarning",
 )
 SHARE = 3  # one in so many of the members in a usual run; all of them with --draws=new
 EXCEPTIONS = Path(wrong_arguments.__file__).with_suffix(".txt")
