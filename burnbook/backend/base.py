@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from burnbook.core.arguments import misfit, refusal
 from burnbook.core.cut_source import cut_behind
 from burnbook.core.dtypes import Bool, Float, KindType, numpy_dtype
 from burnbook.core.errors import ArgumentError, BackendError, KindError
@@ -53,6 +54,10 @@ class Interned(type):
             near = [ways[name] for name in kwargs if ways.get(name) in names]
             cure = f'{cls.__name__}({near[0]}="f64")' if near else None
             raise ArgumentError(cls.__name__, what, cure=cure) from None
+        wrong = misfit(cls.__init__, (None, *args), kwargs)
+        if wrong is not None:
+            super().__call__(*args, **kwargs)  # it may say more
+            raise refusal(cls.__name__, wrong)
         bound.apply_defaults()
         key = (cls, *list(bound.arguments.values())[1:])
         made = Interned._made.get(key)

@@ -7,12 +7,14 @@ not, 2 when it was asked wrongly, 130 when Ctrl-C ended it.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 
 import burnbook
 from burnbook.cli import exporting, importing, learn, records, runs, work
 from burnbook.core.errors import BurnbookError
+from burnbook.core.other_names import closest
 
 GROUPS = (learn, runs, records, importing, exporting, work)
 
@@ -21,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     given, behind = _split(given)
-    options = parser().parse_args(given)
+    top = parser()
+    _know_command(top, given)
+    options = top.parse_args(given)
     options.behind = behind
     try:
         return options.run(options)
@@ -35,6 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except KeyboardInterrupt:
         return 130
+
+
+def _know_command(top: argparse.ArgumentParser, given: list[str]) -> None:
+    """End with the nearest name for a command that is not there."""
+    known = re.findall(r"^    ([a-z][\w-]*)", top.format_help(), re.M)
+    if not given or given[0].startswith("-") or given[0] in known:
+        return
+    near = closest(given[0], known)
+    if near:
+        top.error(f"there is no command {given[0]}; did you mean: burnbook {near}")
 
 
 def parser() -> argparse.ArgumentParser:

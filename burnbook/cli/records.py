@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from burnbook.cli.shared import Subcommands, command, say
 from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.core.files import atomic_write, printable, read_whole
+from burnbook.core.other_names import closest
 
 EXAMPLE = "--module my_model:make"
 
@@ -139,6 +141,40 @@ def _refuse_other(path: Path, data: bytes) -> None:
     raise ArgumentError(f"write {printable(path)}", what, cure=cure)
 
 
+def _makes(value: object, file: str) -> bool:
+    """Whether a name of a file is a function or a class of its own."""
+    return callable(value) and getattr(value, "__module__", None) == file
+
+
+def _named(found: Any, file: str, name: str, where: str) -> Any:
+    """What a name of a file stands for; it may have dots, as Model.default."""
+    make: Any = found
+    for word in name.split("."):
+        make = getattr(make, word, None)
+        if make is None:
+            held = [n for n, v in vars(found).items() if _makes(v, file)]
+            near = closest(name, held)
+            cure = f"--module {file}:{near}" if near else None
+            facts = [("it has", ", ".join(held[:8]) or "no function and no class")]
+            raise RecordError(where, f"{file} has no {name}", facts, cure)
+    return make
+
+
+def _called(make: Any, name: str, where: str) -> Any:
+    """What a function without arguments gives; anything else as it is."""
+    if not callable(make):
+        return make
+    try:
+        inspect.signature(make).bind()
+    except TypeError as cause:
+        what = f"{name} cannot be called without arguments: {cause}"
+        cure = "a function without arguments that returns the module"
+        raise RecordError(where, what, cure=cure) from None
+    except ValueError:  # it has no signature, and may be called
+        pass
+    return make()
+
+
 def make_module(place: str) -> Any:
     """The module that `package.file:function` returns, run from the current folder."""
     from burnbook.module import Module
@@ -152,13 +188,14 @@ def make_module(place: str) -> Any:
     try:
         found = importlib.import_module(file)
     except ImportError as cause:
-        raise RecordError(where, f"it cannot be imported: {cause}") from None
-    make: Any = found
-    for word in name.split("."):  # Model.default, of a source that was imported
-        make = getattr(make, word, None)
-        if make is None:
-            raise RecordError(where, f"{file} has no {name}")
-    made = make() if callable(make) and not isinstance(make, Module) else make
+        cure = None
+        if file.endswith(".py") or "/" in file:
+            path = file.removesuffix(".py").replace("/", ".").lstrip(".")
+            cure = f"--module {path}:{name}"
+        what = f"it cannot be imported: {cause}"
+        raise RecordError(where, what, cure=cure) from None
+    make = _named(found, file, name, where)
+    made = make if isinstance(make, Module) else _called(make, name, where)
     if not isinstance(made, Module):
         what = f"{name} gives {type(made).__name__}, not a Module"
         cure = "a function without arguments that returns the module"

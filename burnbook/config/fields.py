@@ -236,7 +236,7 @@ class Reader:
                 if value in known:
                     return known[value]
                 return self._unknown(value, known, kind.__name__, path)
-        return self._misfit(value, spec, path)
+        return self._misfit(value, spec, path, _made_of(value, kind, path))
 
     def _config(self, tree: object, spec: TypeSpec, path: str) -> Any:
         if not isinstance(tree, dict):
@@ -302,6 +302,17 @@ class Reader:
     def _unknown(self, name: str, known: Iterable[str], kind: str, path: str) -> None:
         text = f"{path}: {kind} has no {cut(name)!r}"
         self.note(text, closest(name, known), known, "known")
+
+
+def _made_of(value: object, kind: type, path: str) -> str | None:
+    """The call that makes a config of a dict with its fields."""
+    if not isinstance(value, dict) or not dataclasses.is_dataclass(kind):
+        return None
+    fields: dict[Any, Any] = value
+    if not {*fields} <= {field.name for field in dataclasses.fields(kind)}:
+        return None
+    given = [f"{name}={_shown(held)}" for name, held in fields.items()]
+    return f"{path}={kind.__name__}({', '.join(given)})"
 
 
 def _as_ours(cls: Any, tree: dict[str, Any]) -> dict[str, Any]:

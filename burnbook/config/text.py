@@ -228,6 +228,13 @@ def _why_no_json(text: str | bytes, cause: Exception) -> tuple[str, list[Any]]:
     if not text.strip():
         return "it is empty", []
     if isinstance(cause, json.JSONDecodeError):
+        around = (
+            f"{text[: cause.pos]}".rstrip()[-1:],
+            f"{text[cause.pos :]}".lstrip()[:1],
+        )
+        if isinstance(text, str) and "," in around and around[1] in ("}", "]", ","):
+            what = f"line {cause.lineno}: a comma stands before the end, leave it out"
+            return f"this is not JSON: {what}", [("there", cause.msg)]
         what = f"this is not JSON from line {cause.lineno}, column {cause.colno} on"
         return what, [("there", cause.msg)]
     if isinstance(cause, RecursionError):

@@ -205,6 +205,21 @@ def call_at(frame: FrameType, name: str) -> Call | None:
     return Call(of, tuple(map(str, args)), {k: str(v) for k, v in named.items()})
 
 
+def callee_at(frame: FrameType, name: str) -> str | None:
+    """What stands before the dot where a frame calls a method of this name now.
+
+    Example:
+        AdamConfig() of the line `optim = AdamConfig().init(model)`
+    """
+    found = _node_at(frame, ast.Call)
+    if found is None:
+        return None
+    node, _, text = found
+    called = node.func
+    named = isinstance(called, ast.Attribute) and called.attr == name
+    return _shown(text, called.value) if named else None
+
+
 def fill(pattern: str, code: str, call: Call, first: str) -> str | None:
     """A line of code with the reader's names and numbers in place of the example's.
 

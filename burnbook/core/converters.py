@@ -267,6 +267,13 @@ def look_up(annotation: object, owner: type) -> object:
         return syntax_of(text)
 
 
+def resolved(function: Any, annotation: object) -> object:
+    """What an annotation of a function stands for; a syntax tree if that is unknown."""
+    home = sys.modules.get(function.__module__, types)
+    owner = type("function", (), {"__module__": home.__name__})
+    return look_up(annotation, owner)
+
+
 def syntax_of(annotation: object) -> object:
     """The syntax tree of an annotation that is a text; Any where it is not Python."""
     if not isinstance(annotation, str):

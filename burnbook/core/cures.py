@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeVar, cast
 
+from burnbook.core.argument_cures import misfit_of_call
+from burnbook.core.arguments import RAW, cause_of, explained
 from burnbook.core.errors import ArgumentError
 from burnbook.core.other_names import tables
 
@@ -170,6 +172,39 @@ def for_indices(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
     return " and ".join(f"{name}.unsqueeze_dim({dim})" for name in short) or None
 
 
+def for_norm(config: str, dim: int) -> Cure:
+    """A norm of another size: the config for what it is given."""
+
+    def look(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+        x = shapes["x"]
+        if len(x) == 2 and config == "BatchNormConfig" and x[0] == shapes["gamma"][0]:
+            return "x.transpose(): the rows are the batch"
+        return f"{config}({x[dim]})"
+
+    return look
+
+
+def for_state(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """A state of another batch: none, which begins with zeros, or a part of it."""
+    batch = shapes["x"][0]
+    held = [shape for name, shape in shapes.items() if name in ("cell", "hidden")]
+    if not held or held[0][0] == batch:
+        return None
+    if held[0][0] > batch:
+        return f"state=None, or .narrow(0, 0, {batch}) of each part of the state"
+    return "state=None, which begins with zeros"
+
+
+def for_cat(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """Tensors joined along another dim than the one that differs."""
+    first, *others = attrs["xs"]
+    for dim in range(len(first)):
+        rest = [*first[:dim], *first[dim + 1 :]]
+        if all([*each[:dim], *each[dim + 1 :]] == rest for each in others):
+            return f"Tensor.cat([…], {dim}): they differ in dim {dim} alone"
+    return None
+
+
 def for_dims(method: str) -> Cure:
     """A reduction along one dim that was given several: the one for several."""
 
@@ -182,6 +217,11 @@ def for_dims(method: str) -> Cure:
 
 CURES: dict[str, Cure] = {
     **{f"{name}_dim": for_dims(f"{name}_dims") for name in REDUCED_DIMS},
+    "batch_norm": for_norm("BatchNormConfig", 1),
+    "layer_norm": for_norm("LayerNormConfig", -1),
+    "rms_norm": for_norm("RmsNormConfig", -1),
+    **dict.fromkeys(["lstm", "gru", "rnn"], for_state),
+    "cat": for_cat,
     "gather": for_indices,
     "scatter": for_indices,
     "linear": for_linear,
@@ -274,18 +314,20 @@ def explains_arguments(where: str) -> Callable[[F], F]:
         def call(*args: Any, **named: Any) -> Any:
             try:
                 return function(*args, **named)
-            except TypeError as error:
+            except RAW as error:
                 odd = [name for name in named if name not in known]
                 trace = error.__traceback__
                 if (
                     not odd
+                    or not isinstance(error, TypeError)
                     or trace is None
                     or (
                         trace.tb_next is not None
                         and (trace.tb_next.tb_frame.f_code is function.__code__)
                     )
                 ):
-                    raise
+                    said = explained(error, function, args, named, where, count=False)
+                    raise said from cause_of(error)
             takes = [name for name in known if name not in ("self", "cls")]
             shown = [n for n in takes if parameters[n].kind is not KEYWORD_ONLY]
             what, cure = for_argument(where, odd[0], takes, shown=shown)
@@ -309,10 +351,11 @@ def explains_call(where: str, cure: str) -> Callable[[F], F]:
                 return function(*args, **named)
             except ArgumentError:
                 raise
-            except TypeError:
-                wrong = _misfit(function, args, named)
-                if wrong is None:
-                    raise
+            except RAW as error:
+                wrong = misfit_of_call(function, args, named)
+                if wrong is None or not isinstance(error, TypeError):
+                    said = explained(error, function, args, named, where)
+                    raise said from cause_of(error)
             raise ArgumentError(where, wrong, cure=_with_given(cure, args[1:]))
 
         return call  # type: ignore[return-value] # the same signature
@@ -335,35 +378,6 @@ def _with_given(cure: str, given: Sequence[object]) -> str:
         if type(value) in (int, float):
             shown[place] = repr(value)
     return f"{found[1]}({', '.join(shown)})"
-
-
-def _misfit(
-    function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
-) -> str | None:
-    """What is wrong with the arguments of a call; None if they fit."""
-    signature = inspect.signature(function)
-    try:
-        signature.bind(*args, **named)
-    except TypeError:
-        known = signature.parameters
-        places = [n for n, p in known.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
-        takes = ", ".join(name for name in known if name != "self")
-        odd = [name for name in named if name not in known]
-        if odd:
-            return f"{odd[0]} is not one of its arguments: {takes}"
-        given = {*places[: len(args)], *named}
-        missing = [
-            name
-            for name, parameter in known.items()
-            if name not in given and parameter.default is parameter.empty
-        ]
-        if missing:
-            *others, last = missing
-            if not others:
-                return f"{last} is missing"
-            return f"{', '.join(others)} and {last} are missing"
-        return f"more values than it takes: {takes}"
-    return None
 
 
 REDUCED = {

@@ -16,6 +16,7 @@ from opcode import opmap
 from types import FrameType
 from typing import Any, TypeVar
 
+from burnbook.core.arguments import RAW, cause_of, explained
 from burnbook.core.errors import ResultDropped, explain
 
 POP_TOP, CACHE = opmap["POP_TOP"], opmap.get("CACHE", 0)
@@ -60,7 +61,10 @@ def result_matters(
     def wrap(method: F) -> F:
         @functools.wraps(method)
         def call(*args: Any, **named: Any) -> Any:
-            made = method(*args, **named)
+            try:
+                made = method(*args, **named)
+            except RAW as error:
+                raise explained(error, method, args, named) from cause_of(error)
             frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
             after = _next(frame)
             if after == POP_TOP or after in PRINT:
@@ -69,6 +73,7 @@ def result_matters(
                 _tell(frame, args[0], method.__name__, own, own or cure)
             return made
 
+        call.__again__ = wrap  # type: ignore[attr-defined] # around what checks more
         return call  # type: ignore[return-value] # the same signature
 
     return wrap

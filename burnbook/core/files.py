@@ -348,6 +348,7 @@ _READ = functools.reduce(operator.or_, (getattr(os, flag, 0) for flag in _FLAGS)
 _UNCHECKED = 32 << 20  # a file of so many bytes is read without asking for memory
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 # In the caller's block only these are about the file being written.
+MOST_SHOWN, MOST_OF_NAME = 60, 255  # letters of a path; of the name of a file
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 
@@ -403,6 +404,12 @@ def _mode_to_keep(target: Path) -> int | None:
 
 def _cannot_write(target: Path, cause: OSError, error: ErrorClass) -> BurnbookError:
     reason, cure = f"{cause.strerror or cause}", None
+    if cause.errno == errno.ENAMETOOLONG:  # nothing can be asked about such a path
+        shown = f"{str(target)[:MOST_SHOWN]}…"
+        reason = f"the name is too long for the file system: {len(target.name)} letters"
+        if len(target.name) <= MOST_OF_NAME:
+            reason = f"the path is too long: {len(str(target))} letters"
+        return error(f"write {shown}", reason, cure="a shorter name")
     blocker = next((p for p in target.parents if p.is_file()), None)
     if blocker is not None:
         reason = f"{blocker} is a file, so it cannot hold {target.name}"

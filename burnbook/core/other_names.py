@@ -15,6 +15,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from opcode import opname
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from burnbook.core.call_source import Call, call_at, fill
@@ -264,6 +265,8 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 C = TypeVar("C", bound=type)
+#: What is done with the public names of each package; core/arguments adds one.
+ON_PACKAGE: list[Callable[[ModuleType, Iterable[str]], None]] = []
 
 
 class OtherName:
@@ -324,6 +327,56 @@ def _tracks(instance: object) -> bool:
     return bool(getattr(where, "ad_enabled", False))
 
 
+#: Classes whose objects say which of their names is near to one that they lack.
+#: Why not all: a `__getattr__` makes every attribute slower, and a tensor has its own.
+WITH_NEAR_NAMES = frozenset(
+    [
+        "LearnerBuilder",
+        "SupervisedTraining",
+        "Learner",
+        "DataLoaderBuilder",
+        "DataLoader",
+        "OptimizerAdaptor",
+        "EvaluatorBuilder",
+        "Recorder",
+        "Metric",
+        "MetricsRenderer",
+    ]
+)
+
+
+def answers_with_near_names(cls: type) -> None:
+    """Let the objects of a class answer to a misspelt name with the near one."""
+    held: Any = cls
+    for base in cls.__mro__:
+        if base.__name__ in WITH_NEAR_NAMES and "__getattr__" not in dir(base):
+            held = base
+            held.__getattr__ = _near_name
+
+
+def _near_name(self: Any, name: str) -> Any:
+    cls = type(self)
+    if name.startswith("_"):
+        text = f"{cls.__name__!r} object has no attribute {name!r}"
+        raise AttributeError(text, name=name, obj=self)
+    found = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+    call = call_at(frame, name)
+    if isinstance(found, Constructor):
+        made, cure = _constructor(cls, cls.__name__, name, call)
+        raise UnknownNameError(f"{cls.__name__}.{name}", made, cure=cure)
+    if isinstance(found, OtherName):  # its own error has led to this function
+        raise _fitted(unknown(cls.__name__, found.of, name, call=call), self, call)
+    if found is not None:  # a property, whose own error is raised again
+        return object.__getattribute__(self, name)
+    near = closest(name, [n for n in dir(cls) if not n.startswith("_")])
+    cure = None
+    if near:
+        cure = f"{call.of if call else cls.__name__}.{near}"
+        cure += "(…)" if callable(getattr(cls, near, None)) else ""
+    raise UnknownNameError(f"{cls.__name__}.{name}", "there is no such name", cure=cure)
+
+
 CONSTRUCTORS = ("new", "default", "init")  # how Rust and Burn make an object
 
 
@@ -377,15 +430,18 @@ def _constructor(
         make = f"{path}{dot}{config.__name__}"
         takes = inspect.signature(config.init).parameters  # type: ignore[attr-defined]
         device = "device" if "device" in takes else ""
-        init = f"{make}({_required(config, given)}).init({device})"
+        init = f"{make}({required_arguments(config, given)}).init({device})"
         return f"in burnbook its config makes it: {config.__name__}", init
     if name == "init" and hasattr(cls, "to_json"):
         what = "what the config makes is said in its class"
         return what, "def init(self, device): return …"
-    return f"in burnbook this is {cls.__name__}(…)", f"{at}({_required(cls, given)})"
+    return (
+        f"in burnbook this is {cls.__name__}(…)",
+        f"{at}({required_arguments(cls, given)})",
+    )
 
 
-def _required(cls: type, given: str | None) -> str:
+def required_arguments(cls: type, given: str | None = None) -> str:
     """The arguments as they were given, or the names of those that have no default."""
     if given is not None:
         return given
@@ -498,6 +554,9 @@ def module_answers(module: str) -> Callable[[str], Any]:
         found = held.get(name)
         if isinstance(found, type) and found.__module__.startswith("burnbook."):
             answers_to_constructors(found)
+            answers_with_near_names(found)
+    for act in ON_PACKAGE:
+        act(sys.modules[module], held.get("__all__", ()))
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the name Python looks for
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented

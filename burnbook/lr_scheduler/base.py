@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 
 from burnbook.config import Config
 from burnbook.core.dropped import result_matters
-from burnbook.core.errors import ConfigError, RecordError
+from burnbook.core.errors import ArgumentError, ConfigError, RecordError
 from burnbook.optim.groups import ModuleLearningRate
 
 NUMBER = "value"  # the name of a number that has none: of a schedule of one's own
@@ -136,8 +136,17 @@ class ConstantLr:
 def as_scheduler(lr: "LrScheduler | float") -> LrScheduler:
     """The scheduler itself, or the constant one of a plain number."""
     given: Any = lr
+    check_schedule("lr_scheduler", lr)
     is_config = isinstance(lr, Config)
     return given if hasattr(lr, "step") and not is_config else ConstantLr(given)
+
+
+def check_schedule(where: str, lr: object) -> None:
+    """Refuse an optimizer where a schedule belongs: both have a step."""
+    if hasattr(lr, "with_grad_clipping"):
+        what = f"{type(lr).__name__} is an optimizer, not a schedule"
+        cure = "a number such as 1e-3, or CosineAnnealingLrSchedulerConfig(1e-3, 100)"
+        raise ArgumentError(where, what, cure=f"{cure}.init()")
 
 
 def length_of(scheduler: object) -> int | None:

@@ -7,7 +7,7 @@ the other. ModuleLrScheduler: one for each group of parameters.
 import copy
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, SupportsFloat
 
 from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.core.dropped import result_matters
@@ -211,7 +211,7 @@ class ComposedLrScheduler:
         """Go on by one batch; the learning rate to use now."""
         return self.config.reduction.reduce([part.step() for part in self.schedulers])
 
-    def observe(self, value: float) -> None:
+    def observe(self, value: SupportsFloat) -> None:
         """Hand a metric to those schedules inside that follow one."""
         _observe(self, value)
 
@@ -270,7 +270,7 @@ class SequentialLrScheduler:
         last = max(self.steps - 1, 0)
         return self.schedulers[sum(mark <= last for mark in self.config.milestones)]
 
-    def observe(self, value: float) -> None:
+    def observe(self, value: SupportsFloat) -> None:
         """Hand a metric to the schedule whose turn it is, if it follows one."""
         _observe(self, value)
 
@@ -321,11 +321,13 @@ class ModuleLrScheduler:
         ModuleLearningRate(0.0001, ParamGroup(path with 'bias'): 0.001)
     """
 
-    def __init__(self, base: LrScheduler | float):
+    def __init__(self, base: LrScheduler | Config | float):
         self.schedulers = [_made(base)]
         self.groups: list[ParamGroup] = []
 
-    def with_group(self, group: ParamGroup, scheduler: LrScheduler | float) -> Self:
+    def with_group(
+        self, group: ParamGroup, scheduler: LrScheduler | Config | float
+    ) -> Self:
         """The scheduler with one more group, which goes before those that are there."""
         self.groups.append(group)
         self.schedulers.append(_made(scheduler))
@@ -341,7 +343,7 @@ class ModuleLrScheduler:
         first, *others = [part.step() for part in self.schedulers]
         return ModuleLearningRate(first, tuple(zip(self.groups, others, strict=True)))
 
-    def observe(self, value: float) -> None:
+    def observe(self, value: SupportsFloat) -> None:
         """Hand a metric to those schedules inside that follow one."""
         _observe(self, value)
 
@@ -378,7 +380,7 @@ def _made(scheduler: Any) -> LrScheduler:
     return scheduler.init() if hasattr(scheduler, "init") else as_scheduler(scheduler)
 
 
-def _observe(scheduler: object, value: float) -> None:
+def _observe(scheduler: object, value: SupportsFloat) -> None:
     """Hand a metric to the schedules inside that follow one."""
     for part in observers(scheduler):
         part.observe(value)

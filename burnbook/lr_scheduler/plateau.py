@@ -2,7 +2,7 @@
 
 import math
 import sys
-from typing import Any, Self
+from typing import Any, Self, SupportsFloat
 
 from burnbook.config import Config
 from burnbook.core.dropped import result_matters
@@ -116,7 +116,7 @@ class ReduceOnPlateauLrScheduler:
         """Go on by one batch; the learning rate to use now."""
         return self.current_lr
 
-    def observe(self, value: float) -> None:
+    def observe(self, value: SupportsFloat) -> None:
         """Take the newest value of the metric; NaN is no improvement.
 
         value: a number, or a tensor of one element.

@@ -28,7 +28,7 @@ class Features(Mapping[str, Any]):
     returned last; `calls` has all.
     """
 
-    def __init__(self, paths: Sequence[str]):
+    def __init__(self, paths: Sequence[Any]):
         self.output: Any = None
         self._calls: dict[str, list[Any]] = {path: [] for path in paths}
         self._grads: dict[str, list[dict[int, Tensor]]] = {path: [] for path in paths}

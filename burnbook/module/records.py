@@ -5,7 +5,6 @@ Loading compares everything first; what does not fit is listed in one error, and
 module is never changed but built anew, the old one stays as it was.
 """
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -504,7 +503,7 @@ class Loading:
             f"numbers; try: {name}Config(…).{setting}; for a file that burnbook wrote, "
             f"version='{since}.0' on its recorder"
         )
-        warnings.warn(text, stacklevel=2)
+        warn_caller(text)
 
     def stranger(self, record: object, path: str) -> None:
         """Note the parameters of a part that the module does not have."""

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from burnbook.core.argument_cures import given
 from burnbook.core.dtypes import Float, Int
 from burnbook.core.errors import ArgumentError, BurnbookError
 from burnbook.module.param import ParamId
@@ -71,6 +72,10 @@ class Labeled:
     """
 
     def __init__(self, mapper: Any, params: list[tuple[str, Any]], group: Any = None):
+        if isinstance(mapper, type) or not hasattr(mapper, "map_float"):
+            what = f"{given(mapper)} is not a quantizer"
+            cure = "Quantizer(Calibration.MinMax, QuantScheme())"
+            raise ArgumentError("quantize_weights", what, cure=cure)
         self.mapper = mapper
         self.paths = {param.id: path for path, param in params}
         self.group = group or getattr(mapper, "group", None)

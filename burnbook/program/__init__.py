@@ -46,6 +46,9 @@ What a writer has to know:
 `program.run(*arrays)` is the definition that all of them are tested against.
 """
 
+import sys
+
+from burnbook.core.arguments import checks_arguments
 from burnbook.core.formulas import Formula as Formula
 from burnbook.program.capture import capture as capture
 from burnbook.program.captured import Captured as Captured, captured as captured
@@ -70,3 +73,5 @@ from burnbook.program.training import (
     capture_training as capture_training,
 )
 from burnbook.program.values import Line as Line, Step as Step, Value as Value
+
+checks_arguments(sys.modules[__name__], ["capture", "captured", "capture_training"])

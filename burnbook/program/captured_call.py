@@ -134,6 +134,7 @@ class Out:
     """Where a tensor of a result stands among the outputs."""
 
     __slots__ = ("at", "backend", "kind", "rank")
+    stands_for = "Tensor"
 
     def __init__(self, at: int, tensor: Tensor):
         self.at, self.kind, self.rank = at, tensor.kind, tensor.rank

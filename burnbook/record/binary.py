@@ -68,7 +68,7 @@ class SealedRecord:
             raise trouble.explain(self.where, facts, cure) from None
         return item
 
-    def open(self, module: Module) -> Any:
+    def open(self, module: object) -> Any:
         """The same; what is wrong comes as Trouble."""
         reader = self.reader()
         if isinstance(module, Module):

@@ -6,10 +6,9 @@ The bytes are described in `safetensors_format`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from burnbook.core.errors import RecordError
+from burnbook.core.errors import RecordError, warn_caller
 from burnbook.core.files import PathLike
 from burnbook.record.burnpack import NamedMetadata, NamedTensorRecorder
 from burnbook.record.flat import Named, flatten, nest
@@ -91,7 +90,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
         if layout == "pytorch":
             raise foreign(where, why)
         if layout == "?":
-            warnings.warn(doubtful(where, why), stacklevel=4)
+            warn_caller(doubtful(where, why))
 
     def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as safetensors, the widest types first."""

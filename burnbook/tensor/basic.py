@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from burnbook.core.arguments import explained
 from burnbook.core.dtypes import Int
 from burnbook.core.errors import ArgumentError, DimError, KindError, ShapeError
 from burnbook.ops import index as index_ops, shape as shape_ops
@@ -112,7 +113,11 @@ class Basic(Methods):
         """Add leading dims of size 1 up to a rank (one dim, if no rank is given)."""
         shape = tuple(self.value.shape)
         wanted = len(shape) + 1 if rank is None else rank
-        if wanted < 0:
+        try:
+            below = index(wanted) < 0
+        except (TypeError, ValueError) as error:
+            raise explained(error, Basic.unsqueeze, (self, rank), {}) from error
+        if below:
             what = f"it takes a rank, and {wanted} is not one"
             raise ShapeError("unsqueeze", what, cure=f"unsqueeze_dim({wanted})")
         if wanted < len(shape):
@@ -127,7 +132,10 @@ class Basic(Methods):
     def unsqueeze_dim(self, dim: int) -> Self:
         """Add a dim of size 1 at a place from 0 to the rank."""
         shape = tuple(self.value.shape)
-        place = dim + len(shape) + 1 if dim < 0 else dim
+        try:
+            place = index(dim) + len(shape) + 1 if dim < 0 else dim
+        except (TypeError, ValueError) as error:
+            raise explained(error, Basic.unsqueeze_dim, (self, dim), {}) from error
         if not 0 <= place <= len(shape):
             raise DimError("unsqueeze_dim", f"dim {dim} is beyond rank {len(shape)}")
         return apply(shape_ops.reshape, self, shape=(*shape[:place], 1, *shape[place:]))
@@ -210,7 +218,13 @@ class Basic(Methods):
         """Keep `length` elements of a dim, from `start`."""
         place = self._dim("narrow", dim)
         size = self.value.shape[place]
-        if length < 1 or start < 0 or start + length > size:
+        try:
+            outside = index(length) < 1 or index(start) < 0 or start + length > size
+        except (TypeError, ValueError) as error:
+            raise explained(
+                error, Basic.narrow, (self, dim, start, length), {}
+            ) from error
+        if outside:
             raise DimError(
                 "narrow",
                 f"{start}..{start + length} lies outside dim {dim} of size {size}",
@@ -220,7 +234,11 @@ class Basic(Methods):
 
     def chunk(self, chunks: int, dim: int = 0) -> list[Self]:
         """Split into `chunks` pieces along a dim; the last may be smaller."""
-        if chunks < 1:
+        try:
+            few = index(chunks) < 1
+        except (TypeError, ValueError) as error:
+            raise explained(error, Basic.chunk, (self, chunks, dim), {}) from error
+        if few:
             raise ShapeError("chunk", f"{chunks} pieces", cure="one piece or more")
         size = self.value.shape[self._dim("chunk", dim)]
         if size == 0:
@@ -313,6 +331,9 @@ class Basic(Methods):
         """
         if self.kind is Int:
             value = self.whole("mask_fill", value)  # type: ignore[attr-defined] # above
+        if value is None:
+            what = "the value is None, not a number"
+            raise ArgumentError("mask_fill", what, cure="x.mask_fill(mask, 0.0)")
         return apply(index_ops.mask_fill, self, mask, value=value)
 
     def iter_dim(self, dim: int) -> Iterator[Self]:
@@ -364,7 +385,11 @@ class Basic(Methods):
 
     def _dims(self, dims: Sequence[int] | int) -> list[int]:
         """Dims in a list, where one may stand for itself."""
-        return [dims] if isinstance(dims, (int, np.integer)) else list(dims)
+        try:
+            return [dims] if isinstance(dims, (int, np.integer)) else list(dims)
+        except TypeError:
+            what = f"{dims!r} is not a list of whole numbers"
+            raise ArgumentError("dims", what, cure="[0], or several: [0, 1]") from None
 
     def _dim(self, where: str, dim: int) -> int:
         """A dim as a number from 0, or the error that it does not exist."""

@@ -14,6 +14,7 @@ from burnbook.core.arrays import Array, Shape
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Bool, Int, KindType
 from burnbook.core.errors import (
+    ArgumentError,
     BackendError,
     BurnbookError,
     DimError,
@@ -242,6 +243,9 @@ def read(x: Methods, brackets: Any) -> Picked:
 def ranges_of(where: str, x: Methods, ranges: Any) -> Block:
     """One range per dim, as `slice` and `slice_assign` take them."""
     shape = x.value.shape
+    if not hasattr(ranges, "__len__"):
+        what = f"{ranges!r} is not a list of ranges"
+        raise ArgumentError(where, what, cure="x.slice([(0, 2)])")
     if len(ranges) > len(shape):
         raise DimError(where, f"{len(ranges)} ranges for a tensor of rank {len(shape)}")
     found = [range_of(where, part, d, shape[d]) for d, part in enumerate(ranges)]

@@ -8,9 +8,12 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
+from burnbook.core.argument_cures import for_kind, given
+from burnbook.core.converters import type_spec
 from burnbook.core.cures import explains_arguments
 from burnbook.core.dtypes import Bool, Float, Int, KindType, dtype_name
 from burnbook.core.errors import (
+    ArgumentError,
     BackendError,
     BurnbookError,
     ConfigError,
@@ -61,6 +64,8 @@ class Creation(Methods):
             (1, 2)
         """
         backend = some_device("from_data", device, kind)
+        if kind is not None and kind.__class__ is not KindType:
+            raise no_kind("from_data", kind)
         if not isinstance(data, TensorData):
             data = _data_of(data, backend, kind)
         found = data.kind if kind is None else kind
@@ -129,8 +134,14 @@ class Creation(Methods):
     ) -> Self:
         backend = some_device(where, device, shape)
         dims = some_dims(where, shape)
+        if kind.__class__ is not KindType:
+            raise no_kind(where, kind)
         dtype = backend.dtype(kind)
         _enough_room(where, dims, dtype.itemsize)
+        held: Any = value
+        if held is None or isinstance(held, np.ndarray):  # NumPy would take it
+            what = f"the value is {given(value)}, not a number"
+            raise ArgumentError(where, what, cure="0.0")
         try:
             if kind is Int and value != int(value):
                 raise ValueError
@@ -205,6 +216,8 @@ class Creation(Methods):
     ) -> Self:
         """The identity matrix [size, size]."""
         backend = some_device("eye", device)
+        if kind.__class__ is not KindType:
+            raise no_kind("eye", kind)
         array = np.eye(*some_dims("eye", [size]), dtype=backend.dtype(kind))
         return cls(backend.from_numpy(array), kind, backend, 2)
 
@@ -254,6 +267,8 @@ class Creation(Methods):
         if kind is Bool:
             raise KindError("random", "draws Float or Int", cure="random(…) > 0.5")
         backend = some_device("random", device)
+        if kind.__class__ is not KindType:
+            raise no_kind("random", kind)
         dims = some_dims("random", shape)
         value = _draw(backend, dims, distribution or Distribution.Default, kind)
         return cls(value, kind, backend, len(dims))
@@ -279,6 +294,9 @@ class Creation(Methods):
     def cat(cls, tensors: Sequence[Self], dim: int = 0) -> Self:
         """Join tensors along a dim that exists; the other sizes must agree."""
         check_tensors("cat", tensors)
+        if dim is None:  # pyright: ignore[reportUnnecessaryComparison] - NumPy's way
+            what = "dim is None, not a whole number"
+            raise ArgumentError("cat", what, cure="Tensor.cat(tensors, 0)")
         return tensors[0]._joined(tensors, dim)
 
     def _joined(self, tensors: Sequence[Self], dim: int) -> Self:
@@ -293,16 +311,29 @@ class Creation(Methods):
         return cls.cat([t.unsqueeze_dim(dim) for t in tensors], dim)
 
 
-def some_device(where: str, device: Any, given: Any = None) -> Backend:
-    """The device that was given, or `Numpy()`; `given` is what stood before it."""
+def some_device(where: str, device: Any, before: Any = None) -> Backend:
+    """The device that was given, or `Numpy()`; `before` is what stood before it."""
     if device is None:
         return Numpy()
     if not isinstance(device, Backend):
-        raise _no_device(where, device, given)
+        raise _no_device(where, device, before)
     return device
 
 
-def _no_device(where: str, device: Any, given: Any) -> BackendError:
+def no_kind(where: str, kind: object) -> KindError:
+    """What stands where a kind belongs: a dtype, a key, a seed."""
+    if isinstance(kind, (int, np.ndarray)) and not isinstance(kind, bool):
+        what = f"{given(kind)} stands where the kind belongs"
+        cure = "Numpy().seed(7) for numbers that come again; there are no keys here"
+        return KindError(where, what, cure=cure)
+    what = f"{given(kind)} is not a kind, and there is no dtype here"
+    return KindError(where, what, cure=for_kind(kind, KIND, where))
+
+
+KIND = type_spec(KindType)
+
+
+def _no_device(where: str, device: Any, before: Any) -> BackendError:
     """What stands where a device belongs, and what was meant."""
     what, cure = f"{device!r} is not a device", "Numpy(), Cupy(0) or Autodiff(Numpy())"
     if isinstance(device, KindType):
@@ -312,8 +343,8 @@ def _no_device(where: str, device: Any, given: Any) -> BackendError:
         what = f"{device.__name__} is the class of a device"
         if issubclass(device, Backend):
             cure = f"{device.__name__}()"
-    elif isinstance(device, int) and isinstance(given, int):
-        cure = f"{where}([{given}, {device}, …]): the sizes in one list"
+    elif isinstance(device, int) and isinstance(before, int):
+        cure = f"{where}([{before}, {device}, …]): the sizes in one list"
     elif isinstance(device, str):
         cure = "Cupy(0)" if device.startswith(("cuda", "gpu")) else "Numpy()"
     return BackendError(where, what, cure=cure)

@@ -1,8 +1,10 @@
 """Moving dims, padding, rolling, splitting and windows."""
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any, Self
 
+from burnbook.core.arguments import explained
 from burnbook.core.errors import ArgumentError, DimError, ShapeError
 from burnbook.ops import shape as shape_ops
 from burnbook.tensor.basic import Basic
@@ -24,7 +26,7 @@ class Layout(Basic):
 
     def squeeze_dim(self, dim: int) -> Self:
         """Drop a dim of size 1; the newer name of squeeze(dim)."""
-        return self.squeeze(dim)
+        return self.squeeze(self._dim("squeeze_dim", dim))
 
     def squeeze_dims(self, dims: Sequence[int] | int) -> Self:
         """Drop dims of size 1; an empty list drops all of them.
@@ -99,7 +101,11 @@ class Layout(Basic):
 
         A dim of size 0 is one piece, as in PyTorch.
         """
-        if split_size < 1:
+        try:
+            few = index(split_size) < 1
+        except (TypeError, ValueError) as error:
+            raise explained(error, Layout.split, (self, split_size, dim), {}) from error
+        if few:
             raise ShapeError("split", f"pieces of size {split_size}")
         size = self.value.shape[self._dim("split", dim)]
         if size == 0:
@@ -167,7 +173,10 @@ class Layout(Basic):
             >>> x.pad([(0, 1)], "reflect").into_data().to_list()
             [[1, 2, 1]]
         """
-        widths = self._widths(padding)
+        try:
+            widths = self._widths(padding)
+        except (TypeError, ValueError) as error:
+            raise explained(error, Layout.pad, (self, padding, value), {}) from error
         if not isinstance(value, str):
             value = self.whole("pad", value)  # type: ignore[attr-defined] # Numeric
             return apply(shape_ops.pad, self, widths=widths, value=value)

@@ -6,11 +6,10 @@ from typing import Any, Self
 import numpy as np
 
 from burnbook.backend.base import Backend
-from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import DimError, KindError, ShapeError
 from burnbook.ops.index import hot_rows
-from burnbook.tensor.create import Creation, some_dims
+from burnbook.tensor.create import Creation, some_device, some_dims
 from burnbook.tensor.layout import Layout
 from burnbook.tensor.methods import apply
 from burnbook.tensor.numeric import Numeric, is_written_down
@@ -42,7 +41,7 @@ def one_hot_vector(
     """
     if not 0 <= index < num_classes:
         raise DimError("one_hot", f"index {index} is outside [0, {num_classes})")
-    backend = device or Numpy()
+    backend = some_device("one_hot", device)
     if rank < 1:
         raise ShapeError("one_hot", "a tensor has at least one dim", cure="rank=1")
     array = np.zeros((*[1] * (rank - 1), num_classes), backend.float_dtype)
@@ -104,7 +103,7 @@ class Masks(Creation, Layout, Numeric):
             >>> Tensor.cartesian_grid([1, 2]).into_data().to_list()
             [[[0, 0], [0, 1]]]
         """
-        backend = device or Numpy()
+        backend = some_device("cartesian_grid", device)
         dims = some_dims("cartesian_grid", shape)
         grid = np.moveaxis(np.indices(dims), 0, -1).astype(backend.int_dtype)
         return cls(backend.from_numpy(grid), Int, backend, len(dims) + 1)
@@ -180,7 +179,7 @@ class Masks(Creation, Layout, Numeric):
         dims = some_dims(where, shape)
         if len(dims) < 2:
             raise ShapeError(where, "a triangle needs two dims", cure="shape [h, w]")
-        backend = device or Numpy()
+        backend = some_device(where, device)
         rows, columns = (np.arange(n, dtype=np.int32) for n in dims[-2:])
         mask = rule(rows.reshape(-1, 1), columns.reshape(1, -1))
         mask = mask.reshape((1,) * (len(dims) - 2) + mask.shape)

@@ -460,11 +460,17 @@ def _method_of_one(op: Op) -> Callable[..., Any]:
         return self.__class__(out, kind, backend, len(out.shape))
 
     def of_all(
-        self: Any, dim: Any = None, keepdim: Any = None, axis: Any = None
+        self: Any,
+        dim: Any = None,
+        keepdim: Any = None,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = NO_ATTRS,
     ) -> Any:
         # as `method`, written out: one call more would show in small sums
-        if dim is not None or axis is not None or keepdim is not None:
-            raise _wrong_call(op, self, "dim", dim if axis is None else axis, keepdim)
+        asked = dim is not None or axis is not None or keepdim is not None
+        if asked or dtype is not None or out is not NO_ATTRS:
+            raise _not_of_all(op, self, dim if axis is None else axis, keepdim, asked)
         kind = kinds.get(self.kind)
         if kind is None:
             raise complaint(op, (self,), NO_ATTRS)
@@ -478,6 +484,17 @@ def _method_of_one(op: Op) -> Callable[..., Any]:
         return self.__class__(out, kind, backend, len(out.shape))
 
     return of_all if op.name in REDUCED else method
+
+
+def _not_of_all(
+    op: Op, self: Methods, dim: object, keepdim: object, asked: bool
+) -> ArgumentError:
+    """The error for a dim, or for np.sum(x), which asks for `out` and `dtype`."""
+    if asked:
+        return _wrong_call(op, self, "dim", dim, keepdim)
+    what = "NumPy's function does not take tensors, and there is no dtype"
+    cure = f"x.{op.name}(), or x.{REDUCED[op.name][0]}(dim)"
+    return ArgumentError(op.name, what, facts(op, (self,)), cure)
 
 
 def _wrong_call(
@@ -533,6 +550,7 @@ def _method_of_many(op: Op) -> Callable[..., Any]:
     names = tuple(op.attrs)
     pairs = _pairs_of(op)
     most = 1000 if op.many else tensors + len(names)
+    needs_dim = op.attrs.get("dim", 0) is inspect.Parameter.empty
 
     def method(self: Methods, *args: Any, **attrs: Any) -> Any:
         if len(args) > most:
@@ -545,6 +563,9 @@ def _method_of_many(op: Op) -> Callable[..., Any]:
         for name in pairs:
             if name in attrs:
                 attrs[name] = _pair(op, self, name, attrs[name])
+        if needs_dim and attrs.get("dim", 0) is None:  # NumPy would take all dims
+            what = "dim is None, not a whole number"
+            raise ArgumentError(op.name, what, facts(op, (self,)), "dim=0")
         return apply(op, self, *others, **attrs)
 
     return method

@@ -5,8 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from burnbook.core.arguments import cause_of, explained
 from burnbook.core.dtypes import Bool, Float, Int
-from burnbook.core.errors import BurnbookError, KindError
+from burnbook.core.errors import ArgumentError, BurnbookError, KindError
 from burnbook.ops import index as index_ops, shape as shape_ops
 from burnbook.ops.compare import to_bool
 from burnbook.ops.elementwise import clamp, half_power
@@ -59,12 +60,16 @@ class Numeric(Methods):
         """out = xᵛ; of Int tensors, v is a whole number ≥ 0."""
         if self.kind is Int:
             value = self._int_power("powf_scalar", value)
-        if value == 2:
-            return self.square()
-        if value == 0.5:
-            return apply(half_power, self)
-        if 3 <= value <= 32 and value == int(value):
-            return apply(power, self, exponent=int(value))
+        try:
+            if value == 2:
+                return self.square()
+            if value == 0.5:
+                return apply(half_power, self)
+            if 3 <= value <= 32 and value == int(value):
+                return apply(power, self, exponent=int(value))
+        except (TypeError, ValueError) as error:
+            given = (self, value)
+            raise explained(error, Numeric.powf_scalar, given, {}) from cause_of(error)
         return self.powf(value)
 
     def powi(self, other: Any) -> Self:
@@ -84,7 +89,12 @@ class Numeric(Methods):
 
     def powi_scalar(self, value: int) -> Self:
         """out = xᵛ, for a whole number v; of Int tensors v ≥ 0."""
-        if value != int(value):
+        try:
+            is_whole = value == int(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            given = (self, value)
+            raise explained(error, Numeric.powi_scalar, given, {}) from error
+        if not is_whole:
             facts = [("x", kind_and_shape(self))]
             what = f"the exponent is {value!r}, not a whole number"
             raise KindError("powi_scalar", what, facts, f"x.powf_scalar({value!r})")
@@ -112,6 +122,10 @@ class Numeric(Methods):
         if self.kind is Int:
             min = self.whole("clamp", min)
             max = self.whole("clamp", max)
+        for bound in (min, max):
+            if isinstance(bound, np.ndarray):  # NumPy would take it, one by one
+                cure = "x.max_pair(low).min_pair(high), with tensors"
+                raise ArgumentError("clamp", "a bound is an array", cure=cure)
         return apply(clamp, self, min=min, max=max)
 
     def whole(self, where: str, value: Any) -> Any:

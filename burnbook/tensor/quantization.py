@@ -10,10 +10,11 @@ Computing is done with numbers: a quantized tensor turns into them whenever it i
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from burnbook.core.dtypes import Bool
 from burnbook.core.errors import ConfigError
+from burnbook.core.other_names import module_answers
 from burnbook.tensor.qfloat import (
     PerTensorAffineInt8 as PerTensorAffineInt8,
     PerTensorSymmetricInt8 as PerTensorSymmetricInt8,
@@ -131,3 +132,31 @@ def fake_quantize(
         cut_off(plain.value, codes.strategy, x.backend), Bool, x.backend, x.rank
     )
     return x.mask_where(cut, plain) + (codes.dequantize() - plain)
+
+
+__all__ = [
+    "AbsMeanCalibration",
+    "Calibration",
+    "CalibrationRange",
+    "MinMaxCalibration",
+    "PerTensorAffineInt8",
+    "PerTensorSymmetricInt8",
+    "QFloat",
+    "QuantMode",
+    "QuantScheme",
+    "QuantStore",
+    "QuantValue",
+    "QuantizationParameters",
+    "QuantizationScheme",
+    "QuantizationStrategy",
+    "QuantizationType",
+    "QuantizedTensor",
+    "ScaleDtype",
+    "Scheme",
+    "SchemeStrategy",
+    "compute_q_params",
+    "compute_range",
+    "fake_quantize",
+]
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -128,7 +128,10 @@ def per_dim(
 
 def _is_whole(given: object) -> bool:
     """Whether this is one whole number, as NumPy's are too; a truth value is none."""
-    return hasattr(given, "__index__") and not isinstance(given, bool)
+    try:
+        return not isinstance(given, bool) and index(given) is not None  # type: ignore[arg-type] # tried
+    except TypeError:
+        return False
 
 
 def _sizes_meant(name: str, given: object, low: int) -> str:
@@ -140,6 +143,6 @@ def _sizes_meant(name: str, given: object, low: int) -> str:
     if name == "output_size" and isinstance(given, (list, tuple)):
         kept = [f"x.dims()[{2 + d}]" if n is None else n for d, n in enumerate(given)]
         return f"output_size=[{', '.join(map(str, kept))}]"
-    if given == "same":
+    if isinstance(given, str) and given == "same":
         return "padding=dilation * (kernel - 1) // 2 for an odd kernel"
     return f"{name}={low}"

@@ -108,7 +108,7 @@ class FileCheckpointer:
                 where = f"save {type(part).__name__} as {self.recorder.kind}"
                 raise trouble.explain(where, [], "CompactRecorder()") from None
 
-    def restore(self, epoch: int, device: Backend) -> dict[str, Any]:
+    def restore(self, epoch: int, device: Backend | None) -> dict[str, Any]:
         """Read the three records of an epoch, and that of the callbacks if there is."""
         missing = [part for part in PARTS if not self.path(part, epoch).is_file()]
         if missing:

@@ -170,7 +170,7 @@ class Evaluator:
         self.plan = plan
         self.metrics = sorted(plan.measured, key=lambda pair: pair[1])
 
-    def eval(self, name: str, loader: DataLoader[Any]) -> Evaluation:
+    def eval(self, name: str, loader: DataLoader[Any] | Iterable[Any]) -> Evaluation:
         """Walk through the data once; the batches never change the model."""
         tag = str(name).strip().replace(" ", "-").lower()
         plain = tag.isprintable() and len(tag.encode()) <= LONGEST
@@ -188,7 +188,8 @@ class Evaluator:
         log = plan.log or SilentApplicationLogger()
         log.info(SOURCE, f"Testing the model on {name}")
         try:
-            means = self._walk(str(name), loader, store, renderer)
+            batches: Any = loader
+            means = self._walk(str(name), batches, store, renderer)
             units = {m.name: m.unit for m, _ in self.metrics if m.unit}
             why = plan.control.reason
             if why:

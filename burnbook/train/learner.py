@@ -19,7 +19,7 @@ import contextvars
 import dataclasses
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from types import FrameType
 from typing import Any
 
@@ -109,8 +109,8 @@ class Learner:
     @explains_arguments("Learner.fit")
     def fit(
         self,
-        train: DataLoader[Any],
-        valid: DataLoader[Any] | None = None,
+        train: DataLoader[Any] | Iterable[Any],
+        valid: DataLoader[Any] | Iterable[Any] | None = None,
         *,
         num_epochs: int | None = None,
         replace: bool = False,
@@ -146,8 +146,8 @@ class Learner:
 
     async def fit_async(
         self,
-        train: DataLoader[Any],
-        valid: DataLoader[Any] | None = None,
+        train: DataLoader[Any] | Iterable[Any],
+        valid: DataLoader[Any] | Iterable[Any] | None = None,
         *,
         num_epochs: int | None = None,
         replace: bool = False,
@@ -178,8 +178,8 @@ class Learner:
     )
     def start(
         self,
-        train: DataLoader[Any],
-        valid: DataLoader[Any] | None = None,
+        train: DataLoader[Any] | Iterable[Any],
+        valid: DataLoader[Any] | Iterable[Any] | None = None,
         *,
         num_epochs: int | None = None,
         replace: bool = False,
@@ -220,8 +220,8 @@ class Learner:
 
     def _launch(
         self,
-        train: DataLoader[Any],
-        valid: DataLoader[Any] | None,
+        train: DataLoader[Any] | Iterable[Any],
+        valid: DataLoader[Any] | Iterable[Any] | None,
         mode: str,
         replace: bool,
         more: int | None,
@@ -237,8 +237,8 @@ class Learner:
 
     def _run(
         self,
-        train: DataLoader[Any],
-        valid: DataLoader[Any] | None,
+        train: DataLoader[Any] | Iterable[Any],
+        valid: DataLoader[Any] | Iterable[Any] | None,
         run: LiveRun,
         more: int | None,
     ) -> TrainingResult:
@@ -255,7 +255,8 @@ class Learner:
             plan = plan.without_validation()
         fit = Fit(plan, model, self.optim, scheduler, run, after)
         try:
-            return fit.run(train, valid)
+            loaders: Any = (train, valid)  # any iterables of batches
+            return fit.run(*loaders)
         finally:
             self.result = run.result = fit.result
             if fit.started and fit.result is not None:

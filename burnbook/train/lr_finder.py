@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -154,7 +154,7 @@ class LearningRateCurve:
 def find_learning_rate(
     model: Module,
     optim: Optimizer,
-    loader: DataLoader[Any],
+    loader: DataLoader[Any] | Iterable[Any],
     *,
     lowest: float = 1e-7,
     highest: float = 10.0,
@@ -177,7 +177,8 @@ def find_learning_rate(
     losses: list[float] = []
     smoothed: list[float] = []
     mean, best, exploded = 0.0, math.inf, False
-    batches = _endless(on_device(loader, device))
+    given: Any = loader  # or any iterable of batches
+    batches = _endless(on_device(given, device))
     with (
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
         use_stream(device.stream.split("learning rate finder")),

@@ -41,11 +41,19 @@ from burnbook.train.validation import (
     needs,
 )
 
+OneMetric = Metric | type[Metric]  # a class stands for an object of it
+Metrics = Metric | type[Metric] | Iterable[Metric | type[Metric]]
+
 
 class TrainingOptions:
     """The options of a training; the base of both ways to start one."""
 
     def __init__(self, directory: str | Path) -> None:
+        if directory == "":
+            what = "an empty text names no folder"
+            raise ConfigError(
+                type(self).__name__, what, cure='"run", or "." for this one'
+            )
         folder = fixed(directory)
         self._plan = TrainingPlan(folder, strategy=default_strategy())
         self._loggers: tuple[list[MetricLogger], list[MetricLogger]] = ([], [])
@@ -64,23 +72,23 @@ class TrainingOptions:
         self._plan.name = checked_name(f"{type(self).__name__}.name", name)
         return self
 
-    def metric_train(self, metric: Metric) -> Self:
+    def metric_train(self, metric: OneMetric) -> Self:
         """Show and log a metric in training."""
         return self._add(self._plan.train_metrics, metric, False)
 
-    def metric_valid(self, metric: Metric) -> Self:
+    def metric_valid(self, metric: OneMetric) -> Self:
         """Show and log a metric in validation."""
         return self._add(self._plan.valid_metrics, metric, False)
 
-    def metric_train_numeric(self, metric: Metric) -> Self:
+    def metric_train_numeric(self, metric: OneMetric) -> Self:
         """Show, log, plot and average a metric in training."""
         return self._add(self._plan.train_metrics, metric, True)
 
-    def metric_valid_numeric(self, metric: Metric) -> Self:
+    def metric_valid_numeric(self, metric: OneMetric) -> Self:
         """Show, log, plot and average a metric in validation."""
         return self._add(self._plan.valid_metrics, metric, True)
 
-    def metrics(self, metrics: Metric | Iterable[Metric]) -> Self:
+    def metrics(self, metrics: Metrics) -> Self:
         """Show, log, plot and average metrics in training and in validation.
 
         Each split has its own copy, so neither sees the other's batches.
@@ -90,7 +98,7 @@ class TrainingOptions:
             self.metric_valid_numeric(copy.deepcopy(metric))
         return self
 
-    def metrics_text(self, metrics: Metric | Iterable[Metric]) -> Self:
+    def metrics_text(self, metrics: Metrics) -> Self:
         """Show and log metrics in training and in validation."""
         for metric in several(metrics):
             self.metric_train(metric)
@@ -294,8 +302,9 @@ class TrainingOptions:
         self._plan.summary = True
         return self
 
-    def _add(self, metrics: list[Measured], metric: Metric, plotted: bool) -> Self:
-        add_metric(self, metrics, metric, plotted)
+    def _add(self, metrics: list[Measured], metric: OneMetric, plotted: bool) -> Self:
+        given: Any = metric  # a class of which it makes an object
+        add_metric(self, metrics, given, plotted)
         return self
 
     def _watch(self, option: str, strategy: Any) -> Self:
@@ -336,7 +345,7 @@ class TrainingOptions:
         return f"{type(self).__name__}({shown_path(plan.directory)!r}, {epochs})"
 
 
-def several(metrics: Metric | Iterable[Metric]) -> list[Any]:
+def several(metrics: Metrics) -> list[Any]:
     """One metric or many, as a list."""
     one = isinstance(metrics, Metric | type)
     return [metrics] if one else list(metrics)  # type: ignore[arg-type] # not one

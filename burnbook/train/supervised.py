@@ -11,6 +11,7 @@ The options are those of `LearnerBuilder`, and so are the artifacts.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,8 @@ class SupervisedTraining(TrainingOptions):
     def __init__(
         self,
         directory: str | Path,
-        train: DataLoader[Any],
-        valid: DataLoader[Any] | None = None,
+        train: DataLoader[Any] | Iterable[Any],
+        valid: DataLoader[Any] | Iterable[Any] | None = None,
     ) -> None:
         super().__init__(directory)
         self._train, self._valid = train, valid

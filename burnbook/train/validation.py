@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from burnbook.core.argument_cures import given
 from burnbook.core.errors import (
     ConfigError,
     DataError,
@@ -166,7 +167,7 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
     valid: None where there is no validation. An iterable without a length may still
     turn out to be empty.
     """
-    if _is_array(train) and _is_array(valid):
+    if _holds_arrays(train) and _holds_arrays(valid):
         what = "arrays are not loaders of batches: inputs and targets make one"
         cure = f"{where}(DataLoaderBuilder().batch_size(64).build((inputs, targets)))"
         raise DataError("training data", what, cure=cure)
@@ -193,20 +194,28 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
 
 def check_loader(name: str, loader: Any) -> None:
     """Refuse what does not give batches; name: of the data."""
-    arrays = isinstance(loader, tuple) and any(map(_is_array, loader))
-    odd = isinstance(loader, Dataset) or not hasattr(loader, "__iter__")
-    if odd or arrays or _is_array(loader):
+    if not isinstance(loader, Dataset) and _holds_arrays(loader):
+        what = f"{given(loader)} is not a loader of batches"
+        cure = "DataLoaderBuilder().batch_size(64).build((inputs, targets))"
+        raise DataError(f"{name} data", what, cure=cure)
+    if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
         what = f"{type(loader).__name__} is not a loader of batches"
         cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
-        if arrays:
-            what = "a tuple of arrays is not a loader of batches"
-            cure = "DataLoaderBuilder().batch_size(64).build((inputs, targets))"
         raise DataError(f"{name} data", what, cure=cure)
 
 
-def _is_array(given: Any) -> bool:
-    """Whether something has a shape: an array of any library, a tensor, a table."""
-    return hasattr(given, "shape")
+def _holds_arrays(loader: Any) -> bool:
+    """Whether it is data, all at once: an array, a tensor, two of them, numbers.
+
+    A list of batches is a loader, and a batch may be an array.
+    """
+    if hasattr(loader, "dtype") or isinstance(loader, (str, bytes, dict)):
+        return True
+    if not isinstance(loader, (list, tuple)) or not loader:
+        return False
+    plain = all(isinstance(item, (int, float, str)) for item in loader)
+    together = isinstance(loader, tuple) and len(loader) == 2
+    return plain or (together and all(hasattr(item, "dtype") for item in loader))
 
 
 def followed(part: Any) -> tuple[str, Split]:

@@ -54,6 +54,25 @@ INNER |= {"NotRegularError", "IsADirectoryError", "NoForm"}
 EXEMPT = {
     "backend/autodiff/errors.py _cut_by": "see tests/optim/test_cut_losses.py",
     "core/other_names.py OtherName.__get__": "made a line before: see name-of-pytorch",
+    "core/dropped.py result_matters.wrap.call": "as for core/arguments.py",
+    "core/other_names.py _near_name": "of names in a table: see test_other_names",
+    "cli/records.py _called": "see tests/cli",
+    "data/dataset/arrays.py SequenceDataset.get": "an index",
+    "data/dataset/arrays.py ArrayDataset.get": "an index",
+    "data/dataset/audio/speech.py Recordings.get": "an index",
+    "data/dataset/csv_rows.py LabeledTexts.get": "an index",
+    "data/dataset/dataframe.py DataframeDataset.get": "an index",
+    "data/dataset/fake.py FakeDataset.get": "an index",
+    "data/dataset/nlp/text_folder.py TextFolderDataset.get": "an index",
+    "data/dataset/sqlite.py SqliteDataset.get": "an index",
+    "data/dataset/transform/selection.py SamplerDataset.get": "an index",
+    "data/dataset/transform/selection.py SelectionDataset.get": "an index",
+    "data/dataset/transform/transform.py WindowsDataset.get": "an index",
+    "data/dataset/transform/transform.py ComposedDataset.get": "an index",
+    "data/dataset/transform/transform.py PartialDataset.get": "an index",
+    "data/dataset/vision/cifar.py SmallImages.get": "an index",
+    "data/dataset/vision/image_folder.py ImageFolderDataset.get": "an index",
+    "data/dataset/vision/mnist.py LabeledImages.get": "an index",
     "data/dataloader/workers.py ProcessPool.run": "see tests/data/test_processes",
     "data/dataloader/workers.py ProcessPool.run.submit": "the same",
     "data/dataloader/workers.py _lost": "the same",
@@ -73,6 +92,7 @@ EXEMPT = {
 # What one call in a row cannot reach: it needs the package onnx, a model and a function
 # to capture, or files of others. Each has tests of its own, with what they say.
 OPTIONAL = (
+    "core/arguments.py",  # see tests/core/test_arguments.py
     "importers/onnx/",  # see tests/importers/onnx
     "exporters/onnx/",  # see tests/exporters
     "exporters/micropython/",

@@ -49,6 +49,7 @@ LATE = {
         *("burnbook.nn", "burnbook.prelude", "burnbook.tensor"),
         *("burnbook.tensor.activation", "burnbook.tensor.module"),
     },
+    "burnbook.core.arguments": {"burnbook.backend", "burnbook.ops"},
     "burnbook.backend.fusion.stream": {"burnbook.examples"},
     "burnbook.program.recording": {"burnbook.examples"},
     "burnbook.module.fields": {"burnbook.nn"},

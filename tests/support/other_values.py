@@ -35,6 +35,9 @@ class Double(ModuleMapper):
     def map_float(self, number, tensor):
         return tensor
 
+    def __call__(self, item):  # of a dataset
+        return item
+
 
 class Times:
     def map(self, item):

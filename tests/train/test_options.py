@@ -8,7 +8,7 @@ import pytest
 
 from burnbook import train
 from burnbook.backend import Numpy
-from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.errors import ArgumentError, ConfigError, TrainingError
 from burnbook.module import Module
 from burnbook.optim import AdamConfig
 from burnbook.record import BurnpackRecorder
@@ -296,15 +296,16 @@ def test_the_default_checkpointer_writes_burnpack(tmp_path):
 def test_an_early_stopping_strategy_of_ones_own(tmp_path):
     class Third(train.EarlyStoppingStrategy):
         def should_stop(self, epoch, store):
+            stores.append(store)
             seen.append((epoch, store.find_metric("Loss", epoch) is not None))
             return epoch == 3
 
-    seen = []
+    seen, stores = [], []
     _, result = fit(builder(tmp_path, 9).early_stopping(Third()))
     assert result.interrupted == "stopped early: Third"
     assert seen == [(1, True), (2, True), (3, True)]
     with pytest.raises(TypeError, match="EarlyStoppingStrategy does not define when"):
-        train.EarlyStoppingStrategy().should_stop(1, None)
+        train.EarlyStoppingStrategy().should_stop(1, stores[0])
 
 
 def test_one_interrupter_may_stop_several_trainings(tmp_path):
@@ -344,11 +345,15 @@ def test_what_cannot_be_launched_is_refused(tmp_path):
     assert repr(training) == f"SupervisedTraining({str(tmp_path)!r}, 1 epoch)"
     adam = AdamConfig()
     empty = train.Learner(Answer(), adam.init(), 0.1)
-    still_config = train.Learner(tiny(), adam, 0.1)
+    refused(
+        ArgumentError,
+        lambda: train.Learner(tiny(), adam, 0.1),
+        "Learner: optim must be an Optimizer, not AdamConfig",
+        "try: AdamConfig(…).init()",
+    )
     for given, what, cure in (
         (tiny(), "Tiny is not a learner", "launch(Learner(model, optim"),
         (empty, "Answer has no param", "a subclass of Mod"),
-        (still_config, "AdamConfig is not an opt", "AdamConfig(...).init()"),
     ):
         act = partial(training.launch, given)
         refused(ConfigError, act, f"SupervisedTraining.launch: {what}", f"try: {cure}")

@@ -6,6 +6,8 @@ Each name is imported when it is first asked for, so a chapter loads only its ow
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from burnbook.core.arguments import checks_arguments
+
 if TYPE_CHECKING:
     from burnbook_widgets.autodiff.graph_view import GraphView
     from burnbook_widgets.closeness import ClosenessView
@@ -69,7 +71,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = import_module(f"{__name__}.{_HOMES[name]}")
+    checks_arguments(home, [name])
+    found = getattr(home, name)
     globals()[name] = found
     return found
 

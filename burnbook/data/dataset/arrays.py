@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from burnbook.core.errors import DataError
-from burnbook.data.dataset.base import Dataset, no_item, size_of
+from burnbook.data.dataset.base import Dataset, no_item, no_number, size_of
 from burnbook.data.formats.arrays import is_array, rows_of_array
 from burnbook.data.formats.frames import (
     column_library,
@@ -93,7 +93,10 @@ class ArrayDataset(Dataset[Any]):
 
     def get(self, index: int) -> Any:
         """Return row `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         return self._rows([index])[0] if 0 <= index < self._count else None
 
     def get_many(self, indices: Sequence[int]) -> list[Any]:
@@ -178,7 +181,10 @@ class SequenceDataset(Dataset[Any]):
 
     def get(self, index: int) -> Any:
         """Return item `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < len(self):
             return None
         return self.items.get(index) if self._asks else self.items[index]

@@ -13,7 +13,8 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from burnbook.core.errors import ConfigError, DataError
+from burnbook.core.argument_cures import given
+from burnbook.core.errors import ArgumentError, ConfigError, DataError
 from burnbook.core.other_names import answers
 
 Item = TypeVar("Item")
@@ -115,6 +116,14 @@ def no_item(dataset: Dataset[Any], index: int) -> DataError:
     why = "get() returned None" if 0 <= index < size else "the index is out of range"
     facts = [("dataset", repr(dataset)), ("index", f"{index}: {why}")]
     return DataError(type(dataset).__name__, f"there is no item {index}", facts)
+
+
+def no_number(dataset: Dataset[Any], index: object) -> ArgumentError:
+    """Build the error for an index that is no whole number."""
+    where = f"{type(dataset).__name__}.get"
+    what = f"index must be a whole number, not {given(index)}"
+    cure = "a whole number, such as 0; get_many([0, 1]) gives several items"
+    return ArgumentError(where, what, cure=cure)
 
 
 def size_of(dataset: Dataset[Any]) -> int:

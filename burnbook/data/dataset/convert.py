@@ -148,6 +148,9 @@ def _no_dataset(data: Any) -> DataError:
     elif other := next((c for c in CONVERTERS if hasattr(data, c)), None):
         what = f"{name} is a table that is not known here"
         cure = f"its {other}()"
+    elif hasattr(data, "dataset") and hasattr(data, "__iter__"):
+        what = f"{name} gives batches, and has no items by number"
+        cure = "its loader.dataset"
     elif hasattr(data, "__iter__"):
         what = f"{name} has no items by number"
         cure = "InMemDataset(list(…)), which keeps them all"

@@ -23,7 +23,7 @@ from burnbook.core.files import (
     read_whole,
     within_memory,
 )
-from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.base import Dataset, no_number
 from burnbook.data.formats.idx import GZIP, unpacked
 
 CHUNK = 1 << 22
@@ -58,7 +58,10 @@ class LabeledTexts(Dataset[tuple[int, str, str]]):
 
     def get(self, index: int) -> tuple[int, str, str] | None:
         """Return row `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < len(self):
             return None
         start, end = self.places[index]

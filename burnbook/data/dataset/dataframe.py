@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from burnbook.core.converters import TypeSpec
 from burnbook.core.errors import DataError
-from burnbook.data.dataset.base import Dataset, no_item
+from burnbook.data.dataset.base import Dataset, no_item, no_number
 from burnbook.data.formats.fields import (
     Field,
     fields_of,
@@ -81,7 +81,10 @@ class DataframeDataset(Dataset[Item]):
 
     def get(self, index: int) -> Item | None:
         """Return the item of row `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         return self.get_many([index])[0] if 0 <= index < len(self) else None
 
     def get_many(self, indices: Sequence[int]) -> list[Item]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from burnbook.core.converters import TypeSpec, type_spec
 from burnbook.core.errors import ConfigError
-from burnbook.data.dataset.base import Dataset, check_count
+from burnbook.data.dataset.base import Dataset, check_count, no_number
 from burnbook.data.formats.fields import dtype_of, fields_of, is_item_class
 from burnbook.data.shuffle import FAKE, check_seed
 
@@ -43,7 +43,10 @@ class FakeDataset(Dataset[Item]):
 
     def get(self, index: int) -> Item | None:
         """Return random item `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < self.size:
             return None
         key = np.array([self.seed % 2**64, (FAKE << 56) + index], dtype=np.uint64)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from burnbook.core.errors import DataError
-from burnbook.data.dataset.base import Dataset, no_item
+from burnbook.data.dataset.base import Dataset, no_item, no_number
 from burnbook.data.dataset.convert import as_dataset, refuse_columns
 from burnbook.data.formats.arrays import is_array
 from burnbook.data.formats.frames import frame_library
@@ -81,7 +81,10 @@ class InMemDataset(Dataset[Item]):
 
     def get(self, index: int) -> Item | None:
         """Return item `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         return self.items[index] if 0 <= index < len(self.items) else None
 
     def get_many(self, indices: Sequence[int]) -> list[Item]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from burnbook.core.errors import DataError
 from burnbook.core.files import PathLike, fixed
-from burnbook.data.dataset.base import Dataset, no_item
+from burnbook.data.dataset.base import Dataset, no_item, no_number
 from burnbook.data.formats.fields import (
     Converter,
     converter,
@@ -99,7 +99,10 @@ class SqliteDataset(Dataset[Item]):
 
     def get(self, index: int) -> Item | None:
         """Return item `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < self._size:
             return None
         rows = self._connections.rows(self._table.one, (index + 1,))

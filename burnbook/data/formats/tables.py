@@ -209,7 +209,8 @@ def _number(spec: TypeSpec) -> Converter:
         with suppress(ValueError, OverflowError, TypeError):
             if "_" not in text:
                 return spec.kind(text)
-        raise ValueError(f"{shown(text)} is not {spec.text()}")
+        empty = f"; {spec.text()} | None takes an empty cell" if not text else ""
+        raise ValueError(f"{shown(text)} is not {spec.text()}{empty}")
 
     return convert
 

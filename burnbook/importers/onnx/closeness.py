@@ -43,7 +43,7 @@ def compare(
 
     Raises: ArgumentError where there are no inputs; RecordError for a damaged file.
     """
-    where = device or Numpy()
+    where = Numpy() if device is None else device
     loaded = load(model, where)
     proto = _whole(model)
     names = [value.name for value in proto.graph.output]

@@ -102,7 +102,9 @@ def join_masks(
         if mask.dims() != wanted:
             what = f"{name} must be {list(wanted)}, it is {list(mask.dims())}"
             facts = [("query", str(list(query.dims()))), ("key", str(list(key.dims())))]
-            raise ShapeError("attention", what, facts)
+            fits = wanted[1:] == mask.dims() and name == "mask_attn"
+            cure = f"mask.expand({list(wanted)}), one for all of the batch"
+            raise ShapeError("attention", what, facts, cure if fits else None)
         _warn_if_all_hidden(name, mask)
         shaped = mask.reshape([batch, 1, wanted[1] if mask is attn else 1, others])
         wide = shaped if wide is None else wide.bool_or(shaped)

@@ -38,7 +38,7 @@ Train = Callable[[Any, Path, int], float | None]
 
 
 def sweep(
-    config: Config,
+    config: Config | Mapping[str, Any],
     space: Mapping[str, Any],
     train: Train,
     *,

@@ -21,7 +21,7 @@ import ipywidgets
 import numpy as np
 import traitlets
 
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ArgumentError, ConfigError
 from burnbook.module import Module
 from burnbook.program import Program, Training
 from burnbook.tensor import Tensor
@@ -97,7 +97,7 @@ class GraphView(View):
         if isinstance(loss, (Program, Training)):
             found = read_program(loss)
         else:
-            found = _read(loss, named or _variables(sys._getframe(1)))
+            found = _read(loss, named or _variables(_caller()))
         self.parts = found.parts
         self._edges = found.edges
         self._forward, self._back = found.forward, found.back
@@ -474,10 +474,22 @@ class GraphView(View):
 def _read(loss: Tensor | Callable[[], Tensor], around_it: dict[str, Any]) -> Parts:
     """The parts behind a tensor, or behind what a function computes."""
     recorder = ValueRecorder()
+    if isinstance(loss, Module):
+        what = f"{type(loss).__name__} is a module: a graph is that of what it computes"
+        cure = "GraphView(model.forward(x))"
+        raise ArgumentError("GraphView", what, cure=cure)
     if callable(loss):
         held = (tensor for _, tensor in tensors_in(around_it))
         loss = recorder.compute(loss, held)
     return read(loss, around_it, recorder)
+
+
+def _caller() -> FrameType:
+    """The innermost function outside of this library, which wants to see a graph."""
+    frame: FrameType = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith("burnbook") and frame.f_back:
+        frame = frame.f_back
+    return frame
 
 
 def _variables(frame: FrameType) -> dict[str, Any]:

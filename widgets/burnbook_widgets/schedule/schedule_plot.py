@@ -18,6 +18,7 @@ import traitlets
 
 from burnbook.config import ConfigEnum
 from burnbook.core.errors import ConfigError
+from burnbook.lr_scheduler.base import check_schedule
 from burnbook_widgets.axes import ticks
 from burnbook_widgets.number_controls import Number, NumberControls
 from burnbook_widgets.page import script, sheet
@@ -344,10 +345,13 @@ class SchedulePlot(View):
 def _named(schedules: Any) -> dict[str, Any]:
     """Schedules by name: those of a dict, or short forms of their classes' names."""
     if isinstance(schedules, Mapping):
+        for config in schedules.values():
+            check_schedule("SchedulePlot", config)
         return {str(name): config for name, config in schedules.items()}
     several = isinstance(schedules, Sequence) and not isinstance(schedules, str)
     found: dict[str, Any] = {}
     for config in schedules if several else [schedules]:
+        check_schedule("SchedulePlot", config)
         base = name = _short(config)
         turn = 1
         while name in found:

@@ -22,7 +22,7 @@ from burnbook.core.files import (
     fixed,
     read_whole,
 )
-from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.base import Dataset, no_number
 from burnbook.data.dataset.source.download import (
     Archive,
     Report,
@@ -160,7 +160,10 @@ class Recordings(Dataset[SpeechItemRaw]):
 
     def get(self, index: int) -> SpeechItemRaw | None:
         """Return recording `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < len(self.files):
             return None
         path, word = self.files[index]

@@ -16,7 +16,7 @@ from burnbook.core.files import (
     read_whole,
     within_memory,
 )
-from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.base import Dataset, no_number
 from burnbook.data.dataset.vision.image_folder import files_below, labeled
 
 EXTENSIONS = ("txt",)
@@ -109,7 +109,10 @@ class TextFolderDataset(Dataset[TextDatasetItem]):
 
     def get(self, index: int) -> TextDatasetItem | None:
         """Read text `index`, or return None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < len(self.items):
             return None
         path, label = self.items[index]

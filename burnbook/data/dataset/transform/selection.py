@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.data.dataset.base import Dataset, check_count, no_item
+from burnbook.data.dataset.base import Dataset, check_count, no_item, no_number
 from burnbook.data.dataset.convert import as_dataset
 from burnbook.data.dataset.transform.transform import PartialDataset, checked
 from burnbook.data.shuffle import (
@@ -99,7 +99,10 @@ class SelectionDataset(Dataset[Item]):
 
     def get(self, index: int) -> Item | None:
         """Return the item that was selected as number `index`."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         inside = 0 <= index < len(self.indices)
         return self.dataset.get(int(self.indices[index])) if inside else None
 
@@ -286,7 +289,10 @@ class SamplerDataset(Dataset[Item]):
 
     def get(self, index: int) -> Item | None:
         """Return the item that draw `index` gave, or None past the last draw."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         inside = 0 <= index < self.size
         return self.dataset.get(int(self.indices[index])) if inside else None
 

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Generic, TypeVar
 
 from burnbook.core.errors import ConfigError
-from burnbook.data.dataset.base import Dataset, check_count, no_item
+from burnbook.data.dataset.base import Dataset, check_count, no_item, no_number
 from burnbook.data.dataset.convert import as_dataset, refuse_columns
 
 Item = TypeVar("Item")
@@ -128,7 +128,10 @@ class PartialDataset(Dataset[Item]):
 
     def get(self, index: int) -> Item | None:
         """Return item start + index, or None past the end."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         inside = 0 <= index < self.end - self.start
         return self.dataset.get(self.start + index) if inside else None
 
@@ -167,7 +170,10 @@ class ComposedDataset(Dataset[Item]):
 
     def get(self, index: int) -> Item | None:
         """Return the item from the dataset in which the index falls."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < len(self):
             return None
         which, inner = self._place(index, list(accumulate(map(len, self.datasets))))
@@ -214,7 +220,11 @@ class WindowsDataset(Dataset[list[Item]]):
 
     def get(self, index: int) -> list[Item] | None:
         """Return the window that begins at `index`, or None if it is not whole."""
-        return self.dataset.window(operator.index(index), self.size)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
+        return self.dataset.window(index, self.size)
 
     def at_epoch(self, epoch: int) -> Dataset[list[Item]]:
         """Return the windows over the source as it is in that epoch."""

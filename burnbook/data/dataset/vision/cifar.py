@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
 from burnbook.core.files import read_whole
-from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.base import Dataset, no_number
 from burnbook.data.dataset.source.download import Archive, RemoteFile, Report
 from burnbook.data.dataset.source.downloaded import (
     Checksums,
@@ -94,7 +94,10 @@ class SmallImages(Dataset[ImageDatasetItem]):
 
     def get(self, index: int) -> ImageDatasetItem | None:
         """Return image `index`, or None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < len(self.labels):
             return None
         image = self.planes[index].transpose(1, 2, 0)  # [32, 32, 3]

@@ -24,7 +24,7 @@ from burnbook.core.files import (
     shown_path,
     within_memory,
 )
-from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.base import Dataset, no_number
 from burnbook.data.dataset.vision.image import (
     Annotation,
     BoundingBox,
@@ -184,7 +184,10 @@ class ImageFolderDataset(Dataset[ImageDatasetItem]):
 
     def get(self, index: int) -> ImageDatasetItem | None:
         """Read image `index`, or return None where there is none."""
-        index = operator.index(index)
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < len(self.items):
             return None
         path, known = self.items[index]

@@ -6,6 +6,7 @@ them as bytes; a mapper makes an item of floats when it is asked for.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.data.dataset.base import Dataset, no_item
+from burnbook.data.dataset.base import Dataset, no_item, no_number
 from burnbook.data.dataset.source.download import RemoteFile, Report
 from burnbook.data.dataset.source.downloaded import Source
 from burnbook.data.dataset.split import Part
@@ -118,6 +119,10 @@ class LabeledImages(Dataset[MnistItemRaw]):
 
     def get(self, index: int) -> MnistItemRaw | None:
         """Return stored item `index`, or None where there is none."""
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise no_number(self, index) from error
         if not 0 <= index < len(self.labels):
             return None
         return MnistItemRaw(self.images[index], int(self.labels[index]))
