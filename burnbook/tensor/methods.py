@@ -489,10 +489,10 @@ def _method_of_one(op: Op) -> Callable[..., Any]:
 def _not_of_all(
     op: Op, self: Methods, dim: object, keepdim: object, asked: bool
 ) -> ArgumentError:
-    """The error for a dim, or for np.sum(x), which asks for `out` and `dtype`."""
+    """The error for a dim, or for NumPy's `out` and `dtype`."""
     if asked:
         return _wrong_call(op, self, "dim", dim, keepdim)
-    what = "NumPy's function does not take tensors, and there is no dtype"
+    what = "the result has the element type of the device, and memory of its own"
     cure = f"x.{op.name}(), or x.{REDUCED[op.name][0]}(dim)"
     return ArgumentError(op.name, what, facts(op, (self,)), cure)
 
