@@ -110,7 +110,7 @@ class Indexing(Creation, Layout, Numeric, Tracking):
 
 
 def _checked_weights(weights: Any) -> Any:
-    """Weights of classes, scaled down where their sum would be infinite.
+    """Weights of classes, scaled where their sum would be infinite or next to nothing.
 
     Raises: DataError for what is no weight, or a row without any.
     """
@@ -127,6 +127,8 @@ def _checked_weights(weights: Any) -> Any:
         row = int(np.argmax(totals == 0))
         what = f"no class has a weight in row {row}"
         raise DataError("categorical", what, cure="a weight above 0 in each row")
-    if np.isinf(totals).any():
+    # Beside a sum as small as these, parts of it could not be told apart.
+    least = float(np.finfo(array.dtype).tiny) * (1 << 13)
+    if np.isinf(totals).any() or (totals < least).any():
         return weights / weights.max_dim(weights.rank - 1)
     return weights

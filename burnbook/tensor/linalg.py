@@ -59,7 +59,13 @@ def lp_norm(x: Tensor, p: float, dim: int) -> Tensor:
     if float(p) in named:
         return named[float(p)](x, dim)
     most = _largest(x, dim)
-    return _root((x / most).abs().powf_scalar(p).sum_dim(dim), 1 / p) * most
+    shares = (x / most).abs()
+    if 0 < p < 1:  # the slope of a power is infinite at 0
+        zero = shares.equal_elem(0)
+        powers = shares.mask_fill(zero, 1.0).powf_scalar(p).mask_fill(zero, 0.0)
+    else:
+        powers = shares.powf_scalar(p)
+    return _root(powers.sum_dim(dim), 1 / p) * most
 
 
 def l0_norm(x: Tensor, dim: int) -> Tensor:

@@ -298,6 +298,8 @@ def test_a_checked_selection_refuses_an_index_out_of_range():
     unchecked = SelectionDataset.from_indices_unchecked(numbers(5), [0, 5])
     assert unchecked.get(0) == 0
     assert unchecked.get(1) is None
+    with pytest.raises(DataError, match="there is no item 1"):
+        list(unchecked)
 
 
 def test_a_slice_of_a_selection_counts_selected_items():

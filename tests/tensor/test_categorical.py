@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import DataError, KindError
-from burnbook.tensor import Distribution, Int, Tensor
+from burnbook.tensor import Distribution, Int, Tensor, linalg
 
 DEVICE = Numpy()
 
@@ -57,3 +57,25 @@ def test_an_infinity_is_close_to_itself_alone():
     wanted = [True, True, False, False, False]
     assert x.is_close(y).into_data().to_list() == wanted
     assert x.slice([(0, 2)]).all_close(y.slice([(0, 2)]))
+
+
+@pytest.mark.parametrize(
+    ("float_type", "weight"),
+    [("f16", 1e-3), ("f16", 1e-6), ("f16", 6e-8), ("f32", 1e-38), ("f32", 1e-45)],
+)
+def test_weights_next_to_nothing_are_weights_all_the_same(float_type, weight):
+    """Two classes of 1,000 have one, the same."""
+    weights = np.zeros(1000)
+    weights[[500, 700]] = weight
+    drawn = Tensor.from_numpy(weights, Numpy(float=float_type)).categorical(2000)
+    classes, counts = np.unique(np.asarray(drawn), return_counts=True)
+    assert classes.tolist() == [500, 700]
+    assert np.allclose(counts / 2000, 0.5, atol=0.05)
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5, 0.9, 1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("values", [[0.0, 0.0], [1.0, 0.0], [-2.0, 0.0]])
+def test_at_zero_a_norm_has_the_gradient_zero(p, values):
+    x = Tensor.from_floats(values, Autodiff(DEVICE)).require_grad()
+    slope = x.grad(linalg.vector_norm(x, p).backward())
+    np.testing.assert_allclose(np.asarray(slope), np.sign(values), 1e-5)

@@ -73,11 +73,17 @@ class Dataset(Generic[Item]):
         return item
 
     def __iter__(self) -> Iterator[Item]:
-        """Walk from item 0 up to the first index that has no item."""
+        """Walk from item 0 up to the last one.
+
+        Raises:
+            DataError: an item is missing before the end.
+        """
         index = 0
         while (item := self.get(index)) is not None:
             yield item
             index += 1
+        if index < len(self):
+            raise no_item(self, index)
 
     def is_empty(self) -> bool:
         """Say whether there is no item at all."""
