@@ -106,9 +106,11 @@ def test_fetching_many_refuses_an_index_that_is_not_there(position, beyond):
         dataset.get_many([0, index])
 
 
-def test_iterating_ends_at_the_first_missing_item():
-    dataset = InMemDataset([1, 2, None, 4])
-    assert list(dataset) == [1, 2]
+def test_a_missing_item_ends_no_walk_in_silence():
+    walk = iter(InMemDataset([1, 2, None, 4]))
+    assert [next(walk), next(walk)] == [1, 2]
+    with pytest.raises(DataError, match="there is no item 2"):
+        next(walk)
 
 
 def test_a_new_get_is_never_passed_by_an_inherited_short_cut():
