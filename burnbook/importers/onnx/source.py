@@ -607,9 +607,10 @@ class _Class:
         if not self.is_root or self.is_plain():
             text += [head, told]
         else:
-            types = [self.facts.get(n, Fact()).dtype for n in group.inputs]
+            facts = [self.facts.get(n, Fact()) for n in group.inputs]
             given = ", ".join(
-                f"({n}, {t!r})" for n, t in zip(inputs, types, strict=True)
+                f"({n}, {f.dtype!r}{', 0' * (f.shape == ())})"
+                for n, f in zip(inputs, facts, strict=True)
             )
             comma = "," if len(inputs) == 1 else ""
             text += [head, told]
