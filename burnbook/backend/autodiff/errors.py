@@ -13,7 +13,9 @@ from typing import Any
 from burnbook.backend.autodiff.tape import Node, Parents, note, notes_of
 from burnbook.core.error_context import modules_around, running_modules
 from burnbook.core.errors import BurnbookError, GraphError
+from burnbook.core.graph_ends import graph_ends
 
+MOST_ENDS = 3  # lines that are shown where a graph may have been cut
 MOST_NODES = 10_000  # how far back the nearest parameter is looked for
 
 
@@ -54,6 +56,10 @@ def nothing_tracked(where: str) -> GraphError:
             if name == "self":
                 cure = "model = model.unfreeze_group(ParamGroup.all()), before training"
             return GraphError(where, what, [*facts, PARAM_GROUP], cure)
+    ends = graph_ends(models.values())
+    if ends and (models or ends[0].is_likely):
+        facts = ["the graph may end here:", *[end.where for end in ends[:MOST_ENDS]]]
+        return GraphError(where, what, facts, ends[0].cure)
     if models:
         kinds = ", ".join(dict.fromkeys(type(m).__name__ for m in models.values()))
         facts = [f"parameters of {kinds} do, so the graph was cut on the way: {cut}"]

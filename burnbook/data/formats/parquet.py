@@ -44,8 +44,9 @@ def read_parquet(path: PathLike) -> Any:
             if not isinstance(error, Exception) and not _is_panic(error):
                 raise
             why = str(error).strip().partition("\n")[0]
-            what = f"the file is damaged or of an unknown sort: {why}"
-            raise DataError(where, what, cure="copying it again") from None
+            what = "the file is damaged, or of a sort that is not read"
+            cure = "copying it again"
+            raise DataError(where, what, [("its reader says", why)], cure) from None
 
 
 def _is_panic(error: BaseException) -> bool:
