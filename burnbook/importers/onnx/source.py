@@ -36,6 +36,7 @@ from burnbook.importers.onnx.naming import (
     filled,
     identifier,
     literal,
+    own_word,
     short_name,
     singular,
     snake,
@@ -1160,7 +1161,7 @@ class _Class:
     def new_name(self, value: str, op: str, hint: str = "") -> str:
         """An identifier for a value of the file. hint: a better word, where one is."""
         if self.writer.is_flat:
-            made = identifier(value)
+            made = own_word(value, identifier(value), op)
             if not made:
                 word = snake(op)
                 self.counts[word] += 1
@@ -1168,7 +1169,8 @@ class _Class:
         elif self.canonical:
             made = identifier(hint) or snake(op)
         else:
-            made = identifier(hint) or short_name(value) or snake(op)
+            short = own_word(value, short_name(value), op)
+            made = identifier(hint) or short or snake(op)
         self.names[value] = self.unused(made)
         return self.names[value]
 
