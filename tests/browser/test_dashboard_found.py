@@ -120,6 +120,29 @@ def test_a_page_loaded_anew_finds_the_live_panel_and_shows_the_end(
     assert book.faults == []
 
 
+@kernel_6_hears_later
+def test_a_cell_that_runs_again_has_no_picture_of_its_earlier_run(open_book):
+    """The file still holds that picture, and the page that is loaded gets it back."""
+    cell = f"learner = learner_for(4 if first else 40)\n{WAYS['start']}"
+    book = start(open_book, "again", "first = True", cell, epochs=1)
+    page = book.page
+    page.locator(HEADLINE, has_text="Trained 4 epochs in").wait_for(timeout=90_000)
+    wait_until(lambda: "Trained 4 " in json.dumps(book.save()["cells"][2]["outputs"]))
+    page.evaluate(
+        "() => { const kernel = window.jupyterapp.shell.currentWidget.context"
+        ".sessionContext.session.kernel;"
+        " const run = kernel.requestExecute({ code: 'first = False' });"
+        " return run.done.then(() => {}); }"
+    )
+    book.run_cell(2)
+    page.locator(HEADLINE, has_text=GOES_ON).wait_for(timeout=60_000)
+    reload(book)
+    page.locator(CANVAS).first.wait_for(timeout=60_000)
+    page.locator(HEADLINE, has_text=GOES_ON).wait_for(timeout=60_000)
+    assert "Trained 4 epochs" not in book.output(2)
+    assert book.faults == []
+
+
 def test_a_blocking_fit_is_seen_at_its_end_after_a_reload_in_any_kernel(open_book):
     book = start(open_book, "reload_short", f"learner = learner_for(6)\n{WAYS['fit']}")
     reload(book)

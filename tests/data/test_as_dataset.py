@@ -221,6 +221,7 @@ FRAMELESS = [
     (lambda: InMemDataset({"x": X}), "its keys as items", "try: as_dataset({"),
     (lambda: as_dataset({"x": 1}), "'x' is int", "try: {'image': X"),
     (lambda: as_dataset("x.csv"), "a text is not", "try: InMemDataset.from_csv"),
+    (lambda: as_dataset("x.parquet"), "a text is not", "InMemDataset.from_parquet"),
     (lambda: as_dataset({1, 2}), "set has no items by number", "InMemDataset(list("),
     (lambda: as_dataset(iter([1])), "no items by number", "InMemDataset(list("),
     (lambda: as_dataset(data.FakeDataset), "is a class", "try: FakeDataset(…)"),

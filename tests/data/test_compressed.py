@@ -79,7 +79,7 @@ OTHERS = [
     (b"PK\x03\x04rest", "ZIP", "`unzip`"),
     (b"7z\xbc\xaf\x27\x1crest", "7-Zip", "`7z x`"),
     (b"\x04\x22\x4d\x18rest", "LZ4", "`lz4 -d`"),
-    (b"PAR1rest", "Parquet", "read_parquet"),
+    (b"PAR1rest", "Parquet", "from_parquet"),
     (b"SQLite format 3\0rest", "SQLite", "SqliteDataset"),
 ]
 if sys.version_info < (3, 14):

@@ -80,6 +80,10 @@ def write_rows(path):
     path.write_text('{"a": 1}\n{"a": 2}\n')
 
 
+def write_parquet(path):
+    pytest.importorskip("polars").DataFrame({"a": [1, 2]}).write_parquet(path)
+
+
 def write_run(path):
     learner(path).fit(loader(), loader(1))
 
@@ -269,6 +273,11 @@ AT_ONCE = {
     "Config.load": (lambda path: Sizes().save(path), Sizes.load),
     "InMemDataset.from_csv": (csv, data.InMemDataset.from_csv),
     "InMemDataset.from_json_rows": (write_rows, data.InMemDataset.from_json_rows),
+    "InMemDataset.from_parquet": (write_parquet, data.InMemDataset.from_parquet),
+    "DataframeDataset.from_parquet": (
+        write_parquet,
+        data.DataframeDataset.from_parquet,
+    ),
     "read_idx": (None, lambda path: idx(path)),
     "Module.save_file": (
         None,

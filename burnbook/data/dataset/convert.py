@@ -144,7 +144,8 @@ def _no_dataset(data: Any) -> DataError:
     cure = "an array, a table, a list, or a Dataset with get(i) and __len__()"
     if isinstance(data, str):
         what = "a text is not a dataset"
-        cure = "InMemDataset.from_csv(path) reads a file, list(text) gives its letters"
+        reads = "from_parquet" if data.endswith(".parquet") else "from_csv"
+        cure = f"InMemDataset.{reads}(path) reads a file, list(text) gives its letters"
     elif other := next((c for c in CONVERTERS if hasattr(data, c)), None):
         what = f"{name} is a table that is not known here"
         cure = f"its {other}()"

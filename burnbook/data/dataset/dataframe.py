@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from burnbook.core.converters import TypeSpec
 from burnbook.core.errors import DataError
+from burnbook.core.files import PathLike
 from burnbook.data.dataset.base import Dataset, no_item, no_number
 from burnbook.data.formats.fields import (
     Field,
@@ -26,6 +27,7 @@ from burnbook.data.formats.frames import (
     index_names,
     temporal_names,
 )
+from burnbook.data.formats.parquet import read_parquet
 from burnbook.data.formats.tables import shown_names
 
 Item = TypeVar("Item")
@@ -78,6 +80,25 @@ class DataframeDataset(Dataset[Item]):
             self._build = object_builder(item)
             if library == "pandas":
                 self._absent = [field.spec.optional for field in fields.values()]
+
+    @classmethod
+    def from_parquet(cls, path: PathLike, item: type[Any] | None = None) -> Any:
+        """The rows of a Parquet file, as dicts or as objects of the class `item`.
+
+        It is read by Polars or PyArrow: `pip install polars`, or `pip install pyarrow`.
+        Its columns stay in memory as arrays; `InMemDataset.from_parquet` makes the
+        items at once.
+
+        Raises:
+            DataError: the file cannot be read or is no Parquet file, neither package is
+                installed, or the columns do not fit the class.
+
+        Example:
+            >>> DataframeDataset.from_parquet("cities.parquet").get(0)
+            ... # doctest: +SKIP
+            {'name': 'Bern', 'people': 134591}
+        """
+        return cls(read_parquet(path), item)
 
     def get(self, index: int) -> Item | None:
         """Return the item of row `index`, or None where there is none."""

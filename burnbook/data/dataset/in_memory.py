@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from burnbook.core.errors import DataError
 from burnbook.data.dataset.base import Dataset, no_item, no_number
 from burnbook.data.dataset.convert import as_dataset, refuse_columns
+from burnbook.data.dataset.dataframe import DataframeDataset
 from burnbook.data.formats.arrays import is_array
 from burnbook.data.formats.frames import frame_library
 from burnbook.data.formats.tables import read_csv, read_json_rows
@@ -78,6 +79,20 @@ class InMemDataset(Dataset[Item]):
         """
         rows = read_csv(path, item, delimiter, quote, has_headers, columns or {})
         return cls(rows)
+
+    @classmethod
+    def from_parquet(cls, path: Any, item: type[Any] | None = None) -> Any:
+        """Read the rows of a Parquet file, as dicts or as objects of the class `item`.
+
+        It is read by Polars or PyArrow: `pip install polars`, or `pip install pyarrow`.
+        `DataframeDataset.from_parquet` keeps its columns and makes each item when it is
+        asked for.
+
+        Raises:
+            DataError: the file cannot be read or is no Parquet file, neither package is
+                installed, or the rows do not fit the class.
+        """
+        return cls.from_dataset(DataframeDataset.from_parquet(path, item))
 
     def get(self, index: int) -> Item | None:
         """Return item `index`, or None where there is none."""

@@ -33,7 +33,7 @@ OTHERS = {
     b"Rar!\x1a\x07": ("RAR", UNPACK),
 }
 TABLES = {
-    b"PAR1": ("Parquet", "as_dataset(polars.read_parquet(path))"),
+    b"PAR1": ("Parquet", "InMemDataset.from_parquet(path)"),
     b"ARROW1": ("Arrow", "as_dataset(polars.read_ipc(path))"),
     b"SQLite format 3\0": ("SQLite", "SqliteDataset(path, table)"),
 }

@@ -28,6 +28,7 @@ from burnbook.exporters.forms import (
 )
 from burnbook.exporters.onnx.files import write_model
 from burnbook.exporters.onnx.forms import FORMS, NoForm
+from burnbook.exporters.onnx.rank_zero import with_rank_zero
 from burnbook.exporters.onnx.writer import Name, Writer
 from burnbook.exporters.paths import export_path
 from burnbook.program import Dim, Program, Step, Value, mapped
@@ -67,7 +68,9 @@ def to_onnx(
     outputs, where `output_names` gives none, those of the keys or fields that they
     stand under in the result, else of the operations.
 
-    The results are those of the model, but for the sign of NaN, and extremes and
+    Inputs and results of rank 0 of an imported model have rank 0 again; a sum of
+    burnbook's own has shape [1], as the model gives it. The results are those of the
+    model, but for the sign of NaN, and extremes and
     medians (also their places) of lines that hold NaN, which ONNX leaves open. ONNX
     Runtime multiplies by quantized weights in whole numbers, which is off by some 1 %;
     its sessions keep to floats with the config entry
@@ -171,7 +174,7 @@ class Export:
     """One export: the steps of a program as nodes."""
 
     def __init__(self, program: Program, opset: int):
-        self.program = program
+        self.program = program = with_rank_zero(program)
         self.writer = Writer(program, opset)
         self.writer.taken.update(value.name for value in program.values)
         self.problems: list[tuple[str, str, str]] = []

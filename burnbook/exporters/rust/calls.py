@@ -15,6 +15,7 @@ from typing import Any
 
 from burnbook.core.op import Op
 from burnbook.core.tree import DATACLASS, Kind, Pytree
+from burnbook.exporters.rust.decompose import with_products
 from burnbook.module import Module
 from burnbook.module.layers import layers_of
 from burnbook.nn.attention.mha import MhaOutput
@@ -120,7 +121,7 @@ def captured(
             if wanted and inspect.isroutine(getattr(layer, name, None)):
                 run = getattr(layer, name)
                 layer.__dict__[name] = notes.around(path, layer, name, run)
-    program = capture(copy, *examples, method=method, batch=batch)
+    program = with_products(capture(copy, *examples, method=method, batch=batch))
     return program, notes.tree(program)
 
 

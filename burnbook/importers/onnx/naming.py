@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import RecordError
+from burnbook.importers.onnx.operators.registry import OPERATORS
 
 WIDTH = 88
 #: Names that say no more than a number would.
@@ -58,6 +60,29 @@ def short_name(name: str) -> str:
     word = identifier(re.sub(r"_output_\d+$", "", last))
     word = re.sub(r"(_\d+)+$", "", word)
     return "" if word in EMPTY or last[:1].isdigit() else word
+
+
+def own_word(value: str, word: str, op: str) -> str:
+    """The word for a value of the file; PyTorch's for its user becomes its operator's.
+
+    Why: "onnx::MatMul_18" is what a MatMul takes, whatever made it.
+
+    Example:
+        >>> own_word("onnx::MatMul_18", "mat_mul_18", "Add")
+        'add_18'
+        >>> own_word("range", "range", "Add")
+        'range'
+    """
+    first = re.sub(r"(_\d+)+$", "", word)
+    if "::" not in value or first == snake(op) or first not in operator_words():
+        return word
+    return snake(op) + word[len(first) :]
+
+
+@cache
+def operator_words() -> frozenset[str]:
+    """The operators of ONNX as the first words of names."""
+    return frozenset(snake(op) for domain, op in OPERATORS if not domain)
 
 
 def class_name(word: str) -> str:

@@ -21,10 +21,15 @@ Found = tuple[Node, Node]  # the last node of a pattern, and what stands for all
 
 
 class View:
-    """Who makes and who reads the values of a graph."""
+    """Who makes and who reads the values of a graph.
 
-    def __init__(self, graph: Graph):
+    outer: of the graph around it, whose constants and inputs it may take as well.
+    """
+
+    def __init__(self, graph: Graph, outer: View | None = None):
         self.graph, self.uses = graph, uses_of(graph)
+        self.constants = {**(outer.constants if outer else {}), **graph.constants}
+        self.facts = {**(outer.facts if outer else {}), **graph.facts}
         self.makers = {n: node for node in graph.nodes for n in node.outputs if n}
         self.readers: dict[str, list[Node]] = {}
         for node in graph.nodes:
@@ -54,7 +59,7 @@ class View:
 
     def number(self, name: str) -> float | None:
         """A constant of one element."""
-        array = self.graph.constants.get(name)
+        array = self.constants.get(name)
         if array is None or array.size != 1 or array.dtype.kind not in "fiu":
             return None
         return float(array.reshape(-1)[0])
@@ -75,12 +80,13 @@ class View:
         return None if number is None else (second, number)
 
 
-def find_patterns(graph: Graph) -> None:
+def find_patterns(graph: Graph, outer: View | None = None) -> None:
     """Put one node in place of the parts of a norm or a Gelu, in inner graphs too."""
+    around = View(graph, outer)
     for node in graph.nodes:
         for inner in graphs_of(node):
-            find_patterns(inner)
-    view = View(graph)
+            find_patterns(inner, around)
+    view = View(graph, outer)  # again, as the graphs inside have changed
     places = {id(node): k for k, node in enumerate(graph.nodes)}
     for begin in list(graph.nodes):
         rule = RULES.get(begin.op) if not begin.domain else None
@@ -227,7 +233,7 @@ def _line(
     if node is None:
         return None
     name = view.other(node, before.outputs[0])
-    array, fact = view.graph.constants.get(name), view.graph.facts.get(x)
+    array, fact = view.constants.get(name), view.facts.get(x)
     if array is None or array.ndim != 1 or fact is None or not fact.shape:
         return None
     return (node, name) if fact.shape[-1] == array.size else None
@@ -251,11 +257,14 @@ def _is_square(node: Node, view: View) -> bool:
 def _is_last_axis(node: Node, view: View) -> bool:
     if node.attributes.get("keepdims", 1) != 1 or len(node.inputs) < 2:
         return False
-    axes = view.graph.constants.get(node.inputs[1])
-    fact = view.graph.facts.get(node.inputs[0])
-    if axes is None or axes.size != 1 or fact is None or fact.shape is None:
+    axes = view.constants.get(node.inputs[1])
+    fact = view.facts.get(node.inputs[0])
+    if axes is None or axes.size != 1:
         return False
-    return int(axes.reshape(-1)[0]) in (-1, len(fact.shape) - 1)
+    axis = int(axes.reshape(-1)[0])
+    if fact is None or fact.shape is None:
+        return axis == -1
+    return axis in (-1, len(fact.shape) - 1)
 
 
 RULES: dict[str, Callable[[Node, View], Found | None]] = {

@@ -364,8 +364,10 @@ def _key(node: Node) -> Any:
 
 def _is_nothing(node: Node, graph: Graph, known: _Known) -> bool:
     """Whether a node gives back what it takes: a slice of all, a cast to its own."""
-    if node.op == "Identity":
+    if node.op == "Identity" or (node.op == "Concat" and len(node.inputs) == 1):
         return True
+    if node.op == "Sub":
+        return _takes_zero(node, graph, known)
     if node.op == "Cast":
         fact = graph.facts.get(node.inputs[0])
         made = graph.facts.get(node.outputs[0])
@@ -377,6 +379,22 @@ def _is_nothing(node: Node, graph: Graph, known: _Known) -> bool:
     starts, ends, *rest = (known.constants[n].reshape(-1) for n in node.inputs[1:])
     by_one = len(rest) < 2 or bool((rest[1] == 1).all())
     return by_one and bool((starts == 0).all() and (ends >= LARGEST).all())
+
+
+def _takes_zero(node: Node, graph: Graph, known: _Known) -> bool:
+    """Whether a difference takes one zero away, which is no weight and adds no dim.
+
+    Why not a sum: -0.0 + 0.0 is 0.0.
+    """
+    taken, name = node.inputs
+    zero, fact = known.constants.get(name), graph.facts.get(taken)
+    if zero is None or zero.dtype.kind not in "fiu":
+        return False
+    if name in known.learned and is_weight(zero):
+        return False
+    if fact is None or fact.shape is None or zero.ndim > len(fact.shape):
+        return False
+    return zero.size == 1 and not zero.any() and not np.signbit(zero).any()
 
 
 def _part(node: Node, graph: Graph, known: _Known) -> Any:

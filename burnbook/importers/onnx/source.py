@@ -36,6 +36,7 @@ from burnbook.importers.onnx.naming import (
     filled,
     identifier,
     literal,
+    own_word,
     short_name,
     singular,
     snake,
@@ -607,9 +608,10 @@ class _Class:
         if not self.is_root or self.is_plain():
             text += [head, told]
         else:
-            types = [self.facts.get(n, Fact()).dtype for n in group.inputs]
+            facts = [self.facts.get(n, Fact()) for n in group.inputs]
             given = ", ".join(
-                f"({n}, {t!r})" for n, t in zip(inputs, types, strict=True)
+                f"({n}, {f.dtype!r}{', 0' * (f.shape == ())})"
+                for n, f in zip(inputs, facts, strict=True)
             )
             comma = "," if len(inputs) == 1 else ""
             text += [head, told]
@@ -1159,7 +1161,7 @@ class _Class:
     def new_name(self, value: str, op: str, hint: str = "") -> str:
         """An identifier for a value of the file. hint: a better word, where one is."""
         if self.writer.is_flat:
-            made = identifier(value)
+            made = own_word(value, identifier(value), op)
             if not made:
                 word = snake(op)
                 self.counts[word] += 1
@@ -1167,7 +1169,8 @@ class _Class:
         elif self.canonical:
             made = identifier(hint) or snake(op)
         else:
-            made = identifier(hint) or short_name(value) or snake(op)
+            short = own_word(value, short_name(value), op)
+            made = identifier(hint) or short or snake(op)
         self.names[value] = self.unused(made)
         return self.names[value]
 

@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from burnbook.exporters import to_onnx
+from burnbook.exporters.rust import to_rust
 from burnbook.importers.onnx import load
 from burnbook.program import capture
 from burnbook.tensor import Tensor
@@ -77,6 +78,44 @@ def test_places_of_a_dim_follow_the_batch_and_are_written_small(name, tmp_path):
     back = onnx.load(tmp_path / "back.onnx")
     np.testing.assert_array_equal(by_runtime(back, x), wanted)
     assert sum(np.prod(held.dims) for held in back.graph.initializer) < 100
+
+
+PLACES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("scales", [(2, 2), (1.5, 0.5), (1, 3), (0.75, 1), (0.3, 2.3)])
+def test_a_linear_resize_is_written_as_one(scales, places, tmp_path):
+    """Where burnbook's own has the same places; else as products, with equal values."""
+    one = node(
+        *("Resize", ["x", "", "s"]),
+        mode="linear",
+        coordinate_transformation_mode=places,
+    )
+    is_exact = all((8 * scale).is_integer() for scale in map(float, scales))
+    if places == "align_corners" and not is_exact:
+        return  # ONNX's reference, which we follow, and ONNX Runtime differ there
+    made = model_of([one], {"s": np.float32([1, 1, *scales])})
+    program = capture(load(made), Tensor.from_numpy(numbers(2)))
+    x = numbers(5)
+    wanted = by_runtime(made, x)
+    found = np.asarray(program(Tensor.from_numpy(x)))
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    to_onnx(program, tmp_path / "back.onnx")
+    back = onnx.load(tmp_path / "back.onnx")
+    np.testing.assert_allclose(by_runtime(back, x), wanted, atol=1e-6)
+    if is_exact and places != "asymmetric":
+        assert [one.op_type for one in back.graph.node].count("Resize") == 1
+        assert sum(np.prod(held.dims) for held in back.graph.initializer) < 100
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_a_resize_is_written_for_burn_too(mode, tmp_path):
+    one = node("Resize", ["x", "", "s"], mode=mode)
+    made = model_of([one], {"s": np.float32([1, 1, 2, 0.5])})
+    to_rust(load(made), tmp_path / "crate", Tensor.from_numpy(numbers(2)))
+    text = (tmp_path / "crate" / "src" / "model.rs").read_text()
+    assert text.count(".matmul(") == 2
 
 
 @pytest.mark.parametrize("inputs", [["x", "m"], ["x", "", "m"], ["x", "m", "m2"]])

@@ -152,6 +152,22 @@ function liveForm(entry) {
   return { [VIEW]: { version_major: 2, version_minor: 0, model_id: entry.model.get("about").view } };
 }
 
+// Takes away what an earlier run of the cell left. Why: running a cell again clears its
+// outputs, but a page that is loaded before it is saved gets those of the file back. If
+// one training among them is not of this run of the cell, all of them are older than it.
+function clearEarlier(outputs, about) {
+  const keyOf = (output) => output.metadata?.burnbook?.panel ?? output.metadata?.burnbook?.below;
+  const isOurs = (key) => {
+    const other = PANELS.get(key)?.model?.get("about");
+    return other?.cell === about.cell && other?.cell_run === about.cell_run;
+  };
+  const all = Array.from({ length: outputs.length }, (_, j) => outputs.get(j));
+  if (!about.cell_run || !all.some((output) => keyOf(output) && !isOurs(keyOf(output)))) return;
+  const kept = all.filter((output) => keyOf(output) && isOurs(keyOf(output))).map((output) => output.toJSON());
+  outputs.clear();
+  for (const output of kept) outputs.add(output);
+}
+
 function findPlace(entry) {
   if (!entry.model) return;
   let found = 0;
@@ -172,6 +188,7 @@ function findPlace(entry) {
       const { outputs } = cells.get(i);
       if (!outputs.length) cells.get(i).trusted = true; // there is nothing but ours
       if (!cells.get(i).trusted) break;
+      clearEarlier(outputs, about);
       const mark = { burnbook: { so_far: "panel", panel: entry.key } };
       const below = { burnbook: { so_far: "picture", below: entry.key } };
       const words = `Training ${about.name}`;

@@ -86,9 +86,10 @@ class Panel(Chart):
 
     about: what does not change: "key" (which panel this is, for pages that find it
     again), "name", "note" (whether buttons are live), "saves", "cell" (of the notebook)
-    and "view" (the id of this widget). heard: the newest clicks that have arrived.
-    report: the line and the table below the curves, as HTML. ending: what a saved page
-    holds of a run that has ended. fine: where every batch is known, not only buckets.
+    and its "cell_run", and "view" (the id of this widget). heard: the newest clicks
+    that have arrived. report: the line and the table below the curves, as HTML. ending:
+    what a saved page holds of a run that has ended. fine: where every batch is known,
+    not only buckets.
     """
 
     _esm = script(*PARTS, "chart_controls", "chart_panel")

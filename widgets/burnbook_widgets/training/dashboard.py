@@ -132,6 +132,7 @@ class Dashboard:
             "note": NOTES[buttons_are(self.run.mode)],
             "saves": self.run.saves,
             "cell": getattr(self._screen, "cell", ""),
+            "cell_run": getattr(self._screen, "cell_run", ""),
         }
         self.chart = chart = Panel(self.run.metrics, self.units, about)
         chart.status = self._status()

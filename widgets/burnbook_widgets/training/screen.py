@@ -40,7 +40,7 @@ class NotebookScreen:
 
     def __init__(self) -> None:
         self._context = contextvars.copy_context()
-        self.cell = running_cell()
+        self.cell, self.cell_run = running_cell(), cell_run()
 
     def put(self, bundle: Bundle, metadata: Bundle | None = None) -> Place:
         """Show a bundle of mime types below the cell."""
@@ -64,11 +64,22 @@ class NotebookScreen:
 
 def running_cell() -> str:
     """The id of the notebook's cell that runs now; "" where nobody says it."""
+    return str(_parent("metadata").get("cellId", ""))
+
+
+def cell_run() -> str:
+    """The id of this run of the cell, another one each time; "" outside a notebook."""
+    return str(_parent("header").get("msg_id", ""))
+
+
+def _parent(part: str) -> dict[str, Any]:
+    """A part of the message that asked for what runs now."""
     try:
-        kernel: Any = sys.modules["IPython"].get_ipython().kernel
-        return str(kernel.get_parent("shell")["metadata"].get("cellId", ""))
+        return dict(
+            sys.modules["IPython"].get_ipython().kernel.get_parent("shell")[part]
+        )
     except Exception:  # no notebook, or another kernel
-        return ""
+        return {}
 
 
 class NotebookPlace:

@@ -146,9 +146,22 @@ def scalar(x: Tensor) -> Tensor:
     return reshape(x, ())
 
 
-def from_tensors(model: Module, inputs: Sequence[tuple[Value, str]]) -> list[Value]:
-    """What a caller gives, as the graph has it: whole numbers and truths as arrays."""
-    return [_inside(value, dtype) for value, dtype in inputs]
+def from_tensors(model: Module, inputs: Sequence[tuple[Any, ...]]) -> list[Value]:
+    """What a caller gives, as the graph has it: whole numbers and truths as arrays.
+
+    inputs: of each its value and element type, and 0 where one element has rank 0.
+    """
+    return [
+        _of_rank_zero(_inside(*given[:2])) if len(given) > 2 else _inside(*given)
+        for given in inputs
+    ]
+
+
+def _of_rank_zero(value: Value) -> Value:
+    """One element in the shape [], which a tensor of the caller cannot have."""
+    if isinstance(value, Tensor):
+        return reshape(value, ()) if value.dims() == (1,) else value
+    return value.reshape(()) if getattr(value, "shape", None) == (1,) else value
 
 
 def _inside(value: Value, dtype: str) -> Value:

@@ -167,9 +167,8 @@ def reduce_log_sum_exp(
     top = x
     for axis in over:
         top = _largest_along(top, axis)
-    held = np.array(x.backend.to_numpy(top.value))
-    held[~np.isfinite(held)] = 0
-    top = Tensor.of(x.backend.from_numpy(held), x.kind, x.backend)
+    unbounded = apply(ops.bool_not, apply(ops.is_finite, top.detach()))
+    top = apply(ops.mask_fill, top.detach(), unbounded, value=0.0)
     total = apply(ops.exp, apply(ops.sub, *aligned(x, top)))
     for axis in over:
         total = _sum(total, axis)

@@ -21,6 +21,7 @@ from burnbook.importers.onnx.values import (
     rearranged,
     reshape,
 )
+from burnbook.ops.interpolate import positions
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 
@@ -179,6 +180,10 @@ def resize(
         held = as_array(roi).reshape(-1)
         for i, axis in enumerate(along):
             frame[axis] = float(held[i]), float(held[i + len(along)])
+    if mode in ("linear", "bilinear") and not antialias and not exclude_outside:
+        places = coordinate_transformation_mode
+        if (found := _interpolated(x, factors, new, places)) is not None:
+            return found
     outside: dict[int, Any] = {}
     for axis in range(rank):
         told: list[Any] = []
@@ -212,6 +217,46 @@ def resize(
             gone |= row.reshape([-1 if i == axis else 1 for i in range(rank)])
         x = apply(ops.mask_fill, x, mask_of(gone, x), value=extrapolation_value)
     return x
+
+
+def _interpolated(
+    x: Tensor, factors: list[float], new: list[int], places: str
+) -> Tensor | None:
+    """The linear mix of an image as one operation, where there is one for its places.
+
+    Why: what writes a program knows that operation; of matrices it sees the numbers.
+    """
+    own = [int(n) for n in x.value.shape]
+    if not 3 <= len(own) <= 5 or new[:2] != own[:2] or min(*own[2:], *new[2:]) < 1:
+        return None
+    if places in SAME_PLACES:
+        for corners in (False, True):
+            pairs = [
+                (_places(n, m, factor, places), positions(n, m, corners))
+                for n, m, factor in zip(own[2:], new[2:], factors[2:], strict=True)
+            ]
+            if all(np.allclose(a, b, rtol=0, atol=1e-9) for a, b in pairs):
+                size = tuple(new[2:])
+                how = {"output_size": size, "mode": "linear", "align_corners": corners}
+                return apply(ops.interpolate, x, **how)
+    return None
+
+
+SAME_PLACES = {
+    "half_pixel",
+    "pytorch_half_pixel",
+    "half_pixel_symmetric",
+    "align_corners",
+    "asymmetric",
+}
+
+
+def _places(size: int, new: int, scale: float, mode: str) -> Any:
+    """Where the places of a result lie on a dim, within it."""
+    out = np.arange(new, dtype=np.float64)
+    if scale == 1 and size == new:
+        return out
+    return _place(mode, out, scale, size, new, scale * size, (0.0, 1.0))
 
 
 @resize.host
