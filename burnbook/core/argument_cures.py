@@ -149,7 +149,7 @@ def _name(arm: TypeSpec) -> str:
     return getattr(arm.kind, "__name__", "")
 
 
-def for_kind(value: Any, arm: TypeSpec, where: str) -> str | None:
+def for_kind(value: object, arm: TypeSpec, where: str) -> str | None:
     """A dtype where a kind belongs: the kind, or a device of that element type."""
     if arm.kind is not KindType:
         return None

@@ -128,6 +128,8 @@ def _is_one(value: object, kind: Any) -> bool:
         return _is_plain(value, Real)
     if kind is bool:
         return isinstance(value, np.bool_)
+    if kind is bytes:
+        return isinstance(value, (bytearray, memoryview))
     if kind.__module__ == "typing":  # BinaryIO and the like
         return any(hasattr(value, name) for name in READS)
     if kind is os.PathLike:
@@ -462,7 +464,7 @@ def checked(function: F) -> F:
     own = 0
 
     @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: object, **named: object) -> Any:
         nonlocal signature, own
         if signature is None:
             signature = signature_of(function)
@@ -491,7 +493,7 @@ def guarded(function: F) -> F:
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: object, **named: object) -> Any:
         try:
             return function(*args, **named)
         except RAW as error:
@@ -570,7 +572,7 @@ SELDOM = {
         "Indexing": "scatter_nd",
         "Layout": "unsqueeze_dims movedim split_with_sizes roll slice_fill reshape_to",
         "Basic": "slice_assign scatter iter_dim",
-        "Tracking": "set_require_grad from_inner",
+        "Tracking": "from_inner",
         "Protocol": "from_dlpack",
         "QuantizedTensor": "of_codes",
         "TensorData": """zeros ones full quantized to_numpy as_slice to_vec iter random
@@ -647,7 +649,7 @@ def _is_light(cls: type) -> bool:
     return any(base.__name__ in LIGHT for base in cls.__mro__)
 
 
-def _wrapped(cls: type, name: str, inner: Any) -> Any:
+def _wrapped(cls: type, name: str, inner: object) -> Any:
     """A method that checks; the same method where it need not, or must not."""
     special = name.startswith("_") and name != "__init__"
     if name == "forward" and cls.__name__ in ONE_OP:
@@ -656,6 +658,8 @@ def _wrapped(cls: type, name: str, inner: Any) -> Any:
         return inner
     if name == "__init__" and (hasattr(cls, "to_json") or hasattr(cls, "find_part")):
         return inner  # configs and modules check their fields themselves
+    if name == "__init__" and cls.__module__.startswith("burnbook.nn."):
+        return inner  # what goes through a layer: placeholders and arrays of others too
     way = guarded if name in PER_BATCH else checked
     again = getattr(inner, "__again__", None)
     if again is not None:  # it looks at who calls it, so that must stay outside

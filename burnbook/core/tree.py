@@ -7,6 +7,7 @@ parts, and a path is the names on the way: ("layers", "0", "weight").
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import NoneType
 from typing import Any, NamedTuple, TypeVar
@@ -42,6 +43,17 @@ def fields(value: Any) -> list[Part]:
     return [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
 
 
+def refilled(value: Any, parts: dict[str, object]) -> Any:
+    """A dataclass of the same type with other fields.
+
+    Why: what stands in for a part may be no such thing, so its constructor is called
+    without the check of its arguments (`core.arguments`).
+    """
+    made = object.__new__(type(value))
+    inspect.unwrap(type(value).__init__)(made, **parts)
+    return made
+
+
 SEQUENCE = Kind(
     parts=lambda value: [(str(i), part) for i, part in enumerate(value)],
     map=lambda value, go: like(value, [go(part) for part in value]),
@@ -54,7 +66,7 @@ MAPPING = Kind(
 )
 DATACLASS = Kind(
     parts=fields,
-    map=lambda value, go: type(value)(**{n: go(part) for n, part in fields(value)}),
+    map=lambda value, go: refilled(value, {n: go(part) for n, part in fields(value)}),
     values=lambda value: [part for _, part in fields(value)],
 )
 

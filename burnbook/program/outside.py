@@ -53,7 +53,7 @@ class Generators:
 
     def __init__(
         self,
-        function: Any,
+        function: object,
         modules: Iterable[Module] = (),
         examples: Sequence[Any] = (),
         how: str = "",
@@ -152,7 +152,7 @@ class Outside:
 
     def __init__(
         self,
-        function: Any,
+        function: object,
         modules: Iterable[Module],
         constants: set[Any],
         takes_modules: bool = False,
@@ -293,5 +293,5 @@ def _is_used(part: Module | Tensor, constants: set[Any]) -> bool:
     return not arrays or any(identity(array) in constants for array in arrays)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return not isinstance(value, (type, ModuleType)) and is_fact(value)

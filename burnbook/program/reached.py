@@ -137,7 +137,7 @@ class Names:
     the names of what gives its next value when it is asked.
     """
 
-    def __init__(self, function: Any, modules: Iterable[Module] = ()):
+    def __init__(self, function: object, modules: Iterable[Module] = ()):
         self.taken: list[Taken] = []
         self.held: list[tuple[Taken | None, str, Any]] = []
         self.fixed: list[tuple[str, Any]] = []

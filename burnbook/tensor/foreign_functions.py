@@ -62,7 +62,7 @@ class ForeignFunctions:
     __array_priority__ = 1000
 
     def __array_ufunc__(
-        self, ufunc: Any, method: str, *inputs: Any, **named: Any
+        self, ufunc: Any, method: str, *inputs: object, **named: object
     ) -> Any:
         """A number of NumPy beside a tensor; what else NumPy would compute is told."""
         reflected = OPERATORS.get(ufunc)
@@ -81,7 +81,7 @@ class ForeignFunctions:
         raise _refused("np", ufunc, what, inputs, frame)
 
     def __array_function__(
-        self, function: Any, types: Any, args: Any, named: dict[str, Any]
+        self, function: Any, types: object, args: Any, named: dict[str, Any]
     ) -> Any:
         """A function of NumPy on the values, unless a gradient would be lost."""
         tensors = _tensors_in((args, named))
@@ -111,7 +111,7 @@ def _has_graph(tensor: Any) -> bool:
     return hasattr(tensor.value, "node")
 
 
-def _tensors_in(given: Any) -> list[Any]:
+def _tensors_in(given: object) -> list[Any]:
     """The tensors in the arguments of a call, also in its lists."""
     if isinstance(given, Methods):
         return [given]

@@ -120,7 +120,7 @@ def check_watched(
         )
 
 
-def _check_plateau(part: Any) -> None:
+def _check_plateau(part: object) -> None:
     """Warn of a schedule that waits for its metric to become worse."""
     highest = getattr(getattr(part, "config", None), "highest_is_best", None)
     best = best_direction(followed(part)[0])
@@ -154,14 +154,14 @@ def _not_validated(where: str, part: Any, name: str, other: str) -> ConfigError:
     return ConfigError(where, what, cure=f"{FIT}; or {kind} with {other}")
 
 
-def check_captured(where: str, mode: Any) -> None:
+def check_captured(where: str, mode: object) -> None:
     """Refuse what is no way to capture: True, False or "auto"."""
     if mode is not True and mode is not False and mode != "auto":
         what = f"{mode!r} is not True, False or 'auto'"
         raise ConfigError(f"{where}.captured", what, cure="captured()")
 
 
-def check_loaders(where: str, train: Any, valid: Any) -> None:
+def check_loaders(where: str, train: object, valid: object) -> None:
     """Refuse what cannot give a batch, before the first one.
 
     valid: None where there is no validation. An iterable without a length may still
@@ -171,7 +171,7 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
         what = "arrays are not loaders of batches: inputs and targets make one"
         cure = f"{where}(DataLoaderBuilder().batch_size(64).build((inputs, targets)))"
         raise DataError("training data", what, cure=cure)
-    named = {"training": train}
+    named: dict[str, Any] = {"training": train}
     if valid is not None:
         named["validation"] = valid
     for name, loader in named.items():
@@ -192,7 +192,7 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
             )
 
 
-def check_loader(name: str, loader: Any) -> None:
+def check_loader(name: str, loader: object) -> None:
     """Refuse what does not give batches; name: of the data."""
     if not isinstance(loader, Dataset) and _holds_arrays(loader):
         what = f"{given(loader)} is not a loader of batches"
@@ -204,7 +204,7 @@ def check_loader(name: str, loader: Any) -> None:
         raise DataError(f"{name} data", what, cure=cure)
 
 
-def _holds_arrays(loader: Any) -> bool:
+def _holds_arrays(loader: object) -> bool:
     """Whether it is data, all at once: an array, a tensor, two of them, numbers.
 
     A list of batches is a loader, and a batch may be an array.

@@ -10,7 +10,7 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.core.dtypes import Int
 from burnbook.core.errors import ConfigError, GraphError, RecordError, ShapeError
 from burnbook.grad_clipping import GradientClippingConfig
-from burnbook.module import Lora, Module, Param, ParamId
+from burnbook.module import Lora, Module, Param, ParamId, Quantizer
 from burnbook.optim import (
     AdafactorConfig,
     AdaGradConfig,
@@ -30,6 +30,7 @@ from burnbook.optim import (
     SgdConfig,
 )
 from burnbook.tensor import Tensor
+from burnbook.tensor.quantization import MinMaxCalibration, QuantizationScheme
 from tests.support.cases import cases
 from tests.support.optimizers_tried import (
     AD,
@@ -467,6 +468,7 @@ def test_gradients_as_backward_gives_them_are_refused():
 
 
 NOBODY = ParamGroup.from_predicate("lasst")
+QUANTIZER = Quantizer(MinMaxCalibration(), QuantizationScheme.PerTensorSymmetric())
 
 
 @cases(
@@ -474,7 +476,7 @@ NOBODY = ParamGroup.from_predicate("lasst")
     lambda m: m.freeze_group(NOBODY),
     lambda m: m.unfreeze_group(NOBODY),
     lambda m: m.apply_lora(Lora(1, 1.0).set_param_group(NOBODY)),
-    lambda m: m.quantize_weights_group(object(), NOBODY),
+    lambda m: m.quantize_weights_group(QUANTIZER, NOBODY),
     lambda m: SgdConfig().init().with_group(NOBODY, SgdConfig()).step(0.1, m, ones(m)),
     lambda m: (
         SgdConfig()

@@ -67,7 +67,7 @@ def test_every_device_is_awaited_once():
 
 
 def test_codes_are_read_as_they_always_are():
-    scheme = QuantizationScheme.PerTensorSymmetric("QInt8")
+    scheme = QuantizationScheme.PerTensorSymmetric()
     device = Numpy()
     layer = LinearConfig(4, 2).init(device)
     quantizer = Quantizer(MinMaxCalibration(), scheme)

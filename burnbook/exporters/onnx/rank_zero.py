@@ -53,7 +53,7 @@ def _is_taken(step: Step) -> bool:
     return _changes(step, (1,), (), "ops.from_tensors(")
 
 
-def _changes(step: Step, before: Any, after: Any, within: str) -> bool:
+def _changes(step: Step, before: object, after: object, within: str) -> bool:
     if step.op is not reshape or step.out.shape != after:
         return False
     is_from = getattr(step.inputs[0], "shape", None) == before

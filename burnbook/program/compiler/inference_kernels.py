@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from burnbook.backend.numpy import Numpy
+from burnbook.core.arrays import Array
 from burnbook.ops.reduce import MANY
 from burnbook.program.compiler.bound import (
     BYTES,
@@ -160,7 +161,7 @@ def bind_select(call: Call) -> Bound | None:
     return Bound(run, cost=4 * out.nbytes / BYTES, how="in place")
 
 
-def _copied(to: Any, x: Any) -> Bound:
+def _copied(to: Array, x: Array) -> Bound:
     return Bound(partial(np.copyto, to, x), cost=2 * to.nbytes / BYTES, how="in place")
 
 
@@ -295,7 +296,7 @@ def bind_max_pool(call: Call) -> Bound | None:
 
 
 def _largest_along(
-    x: Any, out: Any, dim: int, taps: int, step: int, apart: int
+    x: Array, out: Array, dim: int, taps: int, step: int, apart: int
 ) -> None:
     """The largest of the taps of every window of one dim."""
     count, before = out.shape[dim], (slice(None),) * dim
@@ -351,7 +352,12 @@ class _Columns:
     """The arrays of a convolution that is one product for each image."""
 
     def __init__(
-        self, x: Any, weight: Any, bias: Any, out: Any, sizes: Sequence[Sequence[int]]
+        self,
+        x: Array,
+        weight: Array,
+        bias: Any,
+        out: Array,
+        sizes: Sequence[Sequence[int]],
     ):
         stride, padding, dilation = (tuple(map(int, size)) for size in sizes)
         stops, window = out.shape[2:], weight.shape[2:]
