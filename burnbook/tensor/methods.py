@@ -493,7 +493,7 @@ def _not_of_all(
     if asked:
         return _wrong_call(op, self, "dim", dim, keepdim)
     what = "the result has the element type of the device, and memory of its own"
-    cure = f"x.{op.name}(), or x.{REDUCED[op.name][0]}(dim)"
+    cure = f"x.{op.name}()"
     return ArgumentError(op.name, what, facts(op, (self,)), cure)
 
 
