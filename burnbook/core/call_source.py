@@ -240,9 +240,40 @@ def fill(pattern: str, code: str, call: Call, first: str) -> str | None:
         return None
     return re.sub(
         r"(?<![\w.\"'])\*?([a-zA-Z_]\w*)(?![\w\"'])(?!=[^=])",
-        lambda found: texts.get(found[1], found[0]),
+        lambda found: _in_place(texts.get(found[1]), found),
         code,
     )
+
+
+SIGNS = r"[-+*/@%&|^<>~]"  # operators, beside which a longer expression is in brackets
+WHOLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict)
+
+
+def _in_place(text: str | None, found: re.Match[str]) -> str:
+    """What stands for a name, in brackets where what is around would tear it apart."""
+    if text is None:
+        return found[0]
+    before, after = found.string[: found.start()], found.string[found.end() :]
+    beside = re.search(SIGNS + r"\s*$", before) or re.match(r"\s*" + SIGNS, after)
+    if not (after.startswith(".") or (beside and not found[0].startswith("*"))):
+        return text
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:  # several, as of *shape
+        return text
+    is_number = isinstance(node, ast.Constant) and not after.startswith(".")
+    is_closed = text.startswith("(") and text.endswith(")") and _closes(text)
+    return text if isinstance(node, WHOLE) or is_number or is_closed else f"({text})"
+
+
+def _closes(text: str) -> bool:
+    """Whether the first bracket is closed by the last one."""
+    depth = 0
+    for i, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return i == len(text) - 1
+    return False
 
 
 def _bound(pattern: str, call: Call) -> dict[str, str] | None:

@@ -503,7 +503,8 @@ def _wrong_call(
     """The error for an argument that a method does not take."""
     takes = [*op.inputs[1:], *op.attrs]
     what, cure = for_argument(op.name, name, takes, dim, keepdim)
-    return ArgumentError(op.name, what, facts(op, (self,)), cure)
+    error = ArgumentError(op.name, what, facts(op, (self,)), cure)
+    return in_readers_words(error, [("x", self)])
 
 
 def _method_of_two(
