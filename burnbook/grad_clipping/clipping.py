@@ -13,6 +13,7 @@ import numpy as np
 
 from burnbook.config import ConfigEnum, holding
 from burnbook.core.arrays import has_no_elements
+from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ConfigError
 from burnbook.ops.lbfgs import clip_scale, length
 from burnbook.tensor import Tensor, apply
@@ -118,6 +119,7 @@ class GradientClipping:
         norm = global_norm([grad])
         return scaled(grad, threshold / norm) if norm > threshold else grad
 
+    @result_matters("grads = clipping.clip_gradients(grads)", kept_in=1)
     def clip_gradients(self, grads: G) -> G:
         """The GradientsParams of a module, bounded; those given stay as they are.
 

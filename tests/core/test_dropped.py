@@ -13,6 +13,7 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.config import Config
 from burnbook.core.errors import GraphError, ResultDropped
 from burnbook.data import DataLoaderBuilder
+from burnbook.grad_clipping import GradientClippingConfig
 from burnbook.module import Module, Param, WeightNorm
 from burnbook.optim import (
     AdamConfig,
@@ -60,6 +61,12 @@ def names():
         "WeightNorm": WeightNorm,
         "config": nn.LinearConfig(2, 2),
         "loaders": DataLoaderBuilder(),
+        "batches": DataLoaderBuilder().batch_size(2).build([X, X]),
+        "clipping": GradientClippingConfig.Norm(1.0).init(),
+        "kept": GradientsParams.from_grads(m.forward(X).sum().backward(), m),
+        "words": nn.MhaInput.self_attn(X.unsqueeze_dim(0)),
+        "text": nn.TransformerEncoderInput(X.unsqueeze_dim(0)),
+        "mask": Tensor.zeros([1, 1], DEVICE).bool(),
         "x": X,
         "recorder": CompactRecorder(),
         "state": optim.into_record(),
@@ -107,6 +114,11 @@ VALUES = {
     "loaders.batch_size(3)": "loaders = loaders.batch_size(3)",
     "x.to_device(device)": "x = x.to_device(device)",
     "x.at[0].set(2.0)": "x = x.at[0].set(2.0)",
+    "clipping.clip_gradients(kept)": "kept = clipping.clip_gradients(kept)",
+    "words.mask_pad(mask)": "words = words.mask_pad(mask)",
+    "words.mask_attn(mask)": "words = words.mask_attn(mask)",
+    "text.mask_pad(mask)": "text = text.mask_pad(mask)",
+    "batches.to_device(device)": "batches = batches.to_device(device)",
 }
 LINES = {**MODELS, **VALUES}
 WHERE = {

@@ -233,6 +233,7 @@ class DataLoader(Generic[Batch]):
         """Make the next iteration that of this epoch: its order, its random draws."""
         self._epoch = check_count("data loader", "epoch", epoch, at_least=0)
 
+    @result_matters("loader = loader.to_device(device)")
     def to_device(self, device: Any) -> DataLoader[Batch]:
         """Return the same loader, making its batches on another device."""
         return self._changed(self.dataset, device)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
+from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.activation import Gelu
@@ -116,10 +117,12 @@ class MhaInput:
         """Self-attention: query, key and value are the same sequence [b, s, d]."""
         return cls(tensor, tensor, tensor)
 
+    @result_matters("input = input.mask_pad(mask)")
     def mask_pad(self, mask: Tensor) -> "MhaInput":
         """Mask keys for all queries, where mask [b, t] is True."""
         return replace(self, pad=mask)
 
+    @result_matters("input = input.mask_attn(mask)")
     def mask_attn(self, mask: Tensor) -> "MhaInput":
         """Mask keys for single queries, where mask [b, s, t] is True."""
         return replace(self, attn=mask)

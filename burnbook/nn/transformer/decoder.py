@@ -8,6 +8,7 @@ their input.
 from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
+from burnbook.core.dropped import result_matters
 from burnbook.module import Module
 from burnbook.nn.attention import (
     MhaCache,
@@ -77,18 +78,22 @@ class TransformerDecoderInput:
         """Target [b, s, d] and memory [b, t, d] without masks."""
         return cls(target, memory)
 
+    @result_matters("input = input.target_mask_pad(mask)")
     def target_mask_pad(self, mask: Tensor) -> "TransformerDecoderInput":
         """Mask positions of the target for all queries, where mask [b, s] is True."""
         return replace(self, target_pad=mask)
 
+    @result_matters("input = input.target_mask_attn(mask)")
     def target_mask_attn(self, mask: Tensor) -> "TransformerDecoderInput":
         """Mask the target for single queries, where mask [b, s, s] is True."""
         return replace(self, target_attn=mask)
 
+    @result_matters("input = input.memory_mask_pad(mask)")
     def memory_mask_pad(self, mask: Tensor) -> "TransformerDecoderInput":
         """Mask positions of the memory for all queries, where mask [b, t] is True."""
         return replace(self, memory_pad=mask)
 
+    @result_matters("input = input.memory_mask_attn(mask)")
     def memory_mask_attn(self, mask: Tensor) -> "TransformerDecoderInput":
         """Mask the memory for single queries, where mask [b, s, t] is True."""
         return replace(self, memory_attn=mask)

@@ -6,6 +6,7 @@ Both parts of a layer have a residual connection: their output is added to their
 from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
+from burnbook.core.dropped import result_matters
 from burnbook.module import Module
 from burnbook.nn.attention import (
     MhaCache,
@@ -71,10 +72,12 @@ class TransformerEncoderInput:
         """A sequence [b, s, d] without masks."""
         return cls(tensor)
 
+    @result_matters("input = input.mask_pad(mask)")
     def mask_pad(self, mask: Tensor) -> "TransformerEncoderInput":
         """Mask positions for all queries, where mask [b, s] is True."""
         return replace(self, pad=mask)
 
+    @result_matters("input = input.mask_attn(mask)")
     def mask_attn(self, mask: Tensor) -> "TransformerEncoderInput":
         """Mask positions for single queries, where mask [b, s, s] is True."""
         return replace(self, attn=mask)
