@@ -572,7 +572,7 @@ SELDOM = {
         "Indexing": "scatter_nd",
         "Layout": "unsqueeze_dims movedim split_with_sizes roll slice_fill reshape_to",
         "Basic": "slice_assign scatter iter_dim",
-        "Tracking": "from_inner",
+        "Tracking": "set_require_grad from_inner",
         "Protocol": "from_dlpack",
         "QuantizedTensor": "of_codes",
         "TensorData": """zeros ones full quantized to_numpy as_slice to_vec iter random
@@ -638,6 +638,10 @@ OURS = ("burnbook", "burnbook_widgets")
 _CHECKED: weakref.WeakSet[type] = weakref.WeakSet()
 
 
+def _is_of_nn(cls: type) -> bool:
+    return cls.__module__.startswith("burnbook.nn.")
+
+
 def _is_light(cls: type) -> bool:
     home = cls.__module__
     if home.startswith(LIGHT_HOMES) and home not in NOT_LIGHT:
@@ -658,7 +662,8 @@ def _wrapped(cls: type, name: str, inner: object) -> Any:
         return inner
     if name == "__init__" and (hasattr(cls, "to_json") or hasattr(cls, "find_part")):
         return inner  # configs and modules check their fields themselves
-    if name == "__init__" and cls.__module__.startswith("burnbook.nn."):
+    through = ("State", "Output", "Input")
+    if name == "__init__" and cls.__name__.endswith(through) and _is_of_nn(cls):
         return inner  # what goes through a layer: placeholders and arrays of others too
     way = guarded if name in PER_BATCH else checked
     again = getattr(inner, "__again__", None)

@@ -41,6 +41,8 @@ class Flag(int):
     the parentheses a method would count as true, whatever it says.
     """
 
+    stands_for = "bool"  # where an argument is one
+
     __slots__ = ()
 
     def __call__(self) -> bool:

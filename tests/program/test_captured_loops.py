@@ -179,6 +179,7 @@ def test_random_loops_agree():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*the optimizer clips gradients")
 @pytest.mark.parametrize("block", range(20))
 def test_two_thousand_random_loops_agree(block):
     ran = [compared(100 + 100 * block + number) for number in range(100)]

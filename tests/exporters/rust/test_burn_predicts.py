@@ -103,6 +103,7 @@ def compare(found, out):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::burnbook.core.errors.FractionDropped")
 @pytest.mark.parametrize("name", list(models("0.15")))
 def test_burn_0_15_predicts_the_same(name):
     model, inputs = models("0.15")[name]
@@ -110,6 +111,7 @@ def test_burn_0_15_predicts_the_same(name):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::burnbook.core.errors.FractionDropped")
 @pytest.mark.parametrize("name", list(models("0.22")))
 def test_newest_burn_predicts_the_same(name):
     model, inputs = models("0.22")[name]
