@@ -70,8 +70,10 @@ def _whole(seed: Any) -> int:
         raise ConfigError("seed", what, cure="seed(42)") from None
 
 
-def seed(seed: int) -> None:
+def seed(seed: int | None) -> None:
     """Start again the numbers of every backend that has no seed of its own.
+
+    None takes a seed that nobody knows, as `random.seed` of Python does.
 
     Example:
         >>> seed(0)
@@ -81,7 +83,8 @@ def seed(seed: int) -> None:
         True
     """
     global _shared  # the one hidden state besides the print options
-    _shared = Stream(seed)
+    fresh = int.from_bytes(os.urandom(4), "little")
+    _shared = Stream(fresh if seed is None else seed)
 
 
 def current_stream() -> Stream | None:

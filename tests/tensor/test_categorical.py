@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from burnbook import seed
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import DataError, KindError
 from burnbook.tensor import Distribution, Int, Tensor, linalg
@@ -79,3 +80,11 @@ def test_at_zero_a_norm_has_the_gradient_zero(p, values):
     x = Tensor.from_floats(values, Autodiff(DEVICE)).require_grad()
     slope = x.grad(linalg.vector_norm(x, p).backward())
     np.testing.assert_allclose(np.asarray(slope), np.sign(values), 1e-5)
+
+
+def test_no_seed_is_another_one_each_time():
+    drawn = []
+    for _ in range(2):
+        seed(None)
+        drawn.append(np.asarray(Tensor.random([8], Distribution.Default)).tolist())
+    assert drawn[0] != drawn[1]
