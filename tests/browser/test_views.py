@@ -80,7 +80,7 @@ TONES = """() => {
     }
     return found;
 }"""
-PAPERS = ("--bb-paper", "--paper")
+PAPERS = "-paper"
 
 # Every text of the outputs, as [words, its colour, what lies under it, how large]: the
 # backgrounds of its ancestors, and in a drawing the boxes before it that it stands on.

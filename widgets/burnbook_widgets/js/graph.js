@@ -171,7 +171,9 @@ function drawFacts(list, facts) {
   for (const [name, text, how] of facts) {
     make("span", "bb-graph-fact", list).textContent = name;
     const cell = make("div", "", list);
-    const inside = how ? make(how === "block" ? "pre" : "code", "", cell) : cell;
+    // A long value can be scrolled, by keys as well.
+    const reached = { tabindex: "0", role: "group", "aria-label": name };
+    const inside = how === "block" ? make("pre", "", cell, reached) : how ? make("code", "", cell) : cell;
     inside.textContent = text;
   }
 }
