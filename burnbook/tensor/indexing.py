@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 
 from burnbook.core.arrays import has_no_elements
-from burnbook.core.dtypes import Float, Int
+from burnbook.core.dtypes import Float, Int, numpy_dtype
 from burnbook.core.errors import DataError, DimError, KindError, ShapeError
 from burnbook.ops import index as index_ops
 from burnbook.ops.reduce import count
@@ -79,16 +79,15 @@ class Indexing(Creation, Layout, Numeric, Tracking):
         weights = self.detach()
         if not is_written_down(weights.value):
             weights = _checked_weights(weights)
+        if (
+            numpy_dtype(weights.dtype).itemsize < 4
+        ):  # too coarse for the sums of many classes
+            return weights.cast("f32").categorical(num_samples).to_device(self.backend)
         edges = weights.cumsum(-1)
         total = edges.narrow(self.rank - 1, self.dims()[-1] - 1, 1)
         shape = (*self.dims()[:-1], num_samples)
         dart = type(self).random(shape, Distribution.Default, self.backend)
-        above = (
-            (dart * total)
-            .unsqueeze_dim(self.rank)
-            .greater_equal(edges.unsqueeze_dim(self.rank - 1))
-        )
-        drawn = above.int().sum_dim(self.rank).squeeze(self.rank)
+        drawn = _not_above(edges, dart * total)
         return drawn.clamp_max(self.dims()[-1] - 1)
 
     def _flat(self, where: str, indices: Self) -> tuple[Self, Self]:
@@ -107,6 +106,24 @@ class Indexing(Creation, Layout, Numeric, Tracking):
             rows = rows * shape[dim] + array_of(one.value).astype(np.int64)
         flat = type(self)(rows, Int, self.backend, 1)
         return flat, self.reshape_to((count(shape[:k]), *shape[k:]))
+
+
+def _not_above(edges: Any, darts: Any) -> Any:
+    """How many edges, which rise along the last dim, are not above each dart."""
+    dim, classes = edges.rank - 1, edges.dims()[-1]
+    if classes * darts.dims()[-1] <= COMPARED:
+        near = darts.unsqueeze_dim(dim + 1).greater_equal(edges.unsqueeze_dim(dim))
+        return near.int().sum_dim(dim + 1).squeeze(dim + 1)
+    found = darts.zeros_like().int()
+    for step in (1 << bit for bit in reversed(range(classes.bit_length()))):
+        place = found + (step - 1)
+        edge = edges.gather(dim, place.clamp_max(classes - 1))
+        is_below = place.lower(classes).bool_and(darts.greater_equal(edge))
+        found = found + is_below.int() * step
+    return found
+
+
+COMPARED = 1 << 16  # pairs of a row that are compared at once; more are halved
 
 
 def _checked_weights(weights: Any) -> Any:

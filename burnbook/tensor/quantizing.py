@@ -167,7 +167,7 @@ def min_max(tensor: Any, scheme: Scheme) -> CalibrationRange:
     """The smallest and the largest number, of the tensor or of each block."""
     if not prod(tensor.dims()):
         raise DataError("quantize", "a tensor without elements has no range")
-    tensor = tensor.dequantize()
+    tensor = tensor.dequantize().cast("f32")  # the scale of small f16 would underflow
     if scheme.block(tensor.dims()) is None:
         return CalibrationRange(tensor.min(), tensor.max())
     lowest = over_blocks(tensor, scheme, lambda t, dim: t.min_dim(dim))

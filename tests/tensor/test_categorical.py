@@ -88,3 +88,26 @@ def test_no_seed_is_another_one_each_time():
         seed(None)
         drawn.append(np.asarray(Tensor.random([8], Distribution.Default)).tolist())
     assert drawn[0] != drawn[1]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_many_classes_are_found_by_halving_as_by_comparing(rows, monkeypatch):
+    weights = np.random.default_rng(0).random((rows, 1000)).astype(np.float32)
+    weights[:, 400:500] = 0
+    weights = Tensor.from_numpy(weights, DEVICE)
+    drawn = []
+    for most in (1, 1 << 40):
+        monkeypatch.setattr("burnbook.tensor.indexing.COMPARED", most)
+        seed(3)
+        drawn.append(np.asarray(weights.categorical(5000)))
+    assert np.array_equal(*drawn)
+    assert not np.isin(drawn[0], np.arange(400, 500)).any()
+
+
+def test_half_numbers_draw_every_one_of_many_classes():
+    seed(0)
+    weights = Tensor.ones([5000], Numpy(float="f16"))
+    drawn = weights.categorical(200_000)
+    counts = np.bincount(np.asarray(drawn), minlength=5000)
+    assert drawn.device() == weights.device()
+    assert counts.min() > 10 and counts.max() < 90  # 40 each, by chance from 18 to 66

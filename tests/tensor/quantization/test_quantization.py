@@ -459,3 +459,13 @@ def test_refusals():
             x.quantize_dynamic(scheme)
     with pytest.raises(ConfigError, match="a block of"):
         QuantScheme().per_block([0])
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-5, 2e-6])
+@pytest.mark.parametrize("kind", ["PerTensorSymmetric", "PerTensorAffine"])
+def test_small_half_numbers_have_a_scale_that_is_not_zero(kind, size):
+    scheme = getattr(QuantizationScheme, kind)()
+    given = np.array([1.0, -0.5, 0.25], np.float16) * np.float16(size)
+    x = Tensor.from_numpy(given, Numpy(float="f16"))
+    back = np.asarray(x.quantize_dynamic(scheme).dequantize())
+    assert np.abs(back - given).max() <= np.abs(given).max() / 100 + 6e-8
