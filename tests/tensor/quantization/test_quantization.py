@@ -18,6 +18,7 @@ from burnbook.tensor.quantization import (
     PerTensorSymmetricInt8,
     QFloat,
     QuantizationParameters,
+    QuantizationScheme,
     QuantizedTensor,
     QuantScheme,
     QuantStore,
@@ -465,7 +466,7 @@ def test_refusals():
 @pytest.mark.parametrize("kind", ["PerTensorSymmetric", "PerTensorAffine"])
 def test_small_half_numbers_have_a_scale_that_is_not_zero(kind, size):
     scheme = getattr(QuantizationScheme, kind)()
-    given = np.array([1.0, -0.5, 0.25], np.float16) * np.float16(size)
-    x = Tensor.from_numpy(given, Numpy(float="f16"))
+    small = np.array([1.0, -0.5, 0.25], np.float16) * np.float16(size)
+    x = Tensor.from_numpy(small, Numpy(float="f16"))
     back = np.asarray(x.quantize_dynamic(scheme).dequantize())
-    assert np.abs(back - given).max() <= np.abs(given).max() / 100 + 6e-8
+    assert np.abs(back - small).max() <= np.abs(small).max() / 100 + 6e-8
