@@ -5,6 +5,7 @@ There is no answer where there is no source: in `python -c`, or a prompt.
 """
 
 import ast
+import dis
 import functools
 import inspect
 import linecache
@@ -186,8 +187,17 @@ def value_of(node: ast.expr, frame: FrameType) -> object:
             return UNKNOWN
 
 
+#: Instructions that read an attribute.
+READS = {dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap}
+
+
 def call_at(frame: FrameType, name: str) -> Call | None:
-    """The name that a frame reads now, as the reader wrote it, with its arguments."""
+    """The name that a frame reads now, as the reader wrote it, with its arguments.
+
+    None where `getattr` or `hasattr` reads it, which is not worth a search for the line.
+    """
+    if frame.f_code.co_code[frame.f_lasti] not in READS:
+        return None
     found = _node_at(frame, ast.Attribute)
     if found is None or found[0].attr != name:
         return None

@@ -533,6 +533,16 @@ def test_kernels_in_a_closed_folder_cannot_be_changed_whatever_their_mode(kept):
 
 
 @posix
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_kernels_that_another_user_has_put_there_are_not_run(kept, mode):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a file another user's")
+    os.chown(kept / "compiled_1" / "kernel.nbc", 65534, -1)
+    kept.chmod(mode)
+    assert refused(kept)
+
+
+@posix
 def test_kernels_of_another_user_are_run_if_the_library_is_his(kept, monkeypatch):
     from burnbook.backend.compiled.runtime import cache
 

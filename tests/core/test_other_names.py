@@ -13,6 +13,7 @@ from burnbook import nn
 from burnbook.config import Config
 from burnbook.core.errors import UnknownNameError
 from burnbook.core.other_names import tables
+from burnbook.data import DataLoaderBuilder
 from burnbook.prelude import Module, Numpy, Tensor
 from burnbook.reference.table import rows
 from tests.support.other_values import Net, fresh, our_values, save_all
@@ -208,3 +209,17 @@ def test_parametrizations_are_reparameterizations_here(read, name):
     assert name in caught.value.where
     assert "from burnbook.module import WeightNorm" in caught.value.facts
     assert ("your own" in str(caught.value)) == (name != "weight_norm")
+
+
+@pytest.mark.parametrize("read", [hasattr, lambda of, name: getattr(of, name, None)])
+def test_asking_whether_there_is_a_name_reads_no_source(read, monkeypatch):
+    loader = DataLoaderBuilder().build(([[1.0]], [0]))
+
+    def parsed(*_):
+        raise AssertionError("the source was read")
+
+    monkeypatch.setattr("burnbook.core.call_source._node_at", parsed)
+    assert not read(loader, "dtype")
+    assert not read(Tensor.from_data([1.0]), "dtypes")
+    with pytest.raises(AssertionError):
+        _ = loader.batch_sizes

@@ -120,10 +120,11 @@ def _make(made: Path) -> None:
 def is_ours_alone(made: Path) -> bool:
     """Whether nobody can change what is in a folder who cannot change this code, too.
 
-    The folder, what is in it (if others may enter) and the folders above belong to
-    this user, to root, or to the owner of the library; others cannot write to it. In a
-    folder above, such as /tmp, others may write if they cannot take away what is not
-    theirs. A group may write above, and inside only where it may write to the library.
+    The folder, what is in it and the folders above belong to this user, to root, or to
+    the owner of the library; others cannot write to it, nor to what is in it, unless
+    they cannot enter. In a folder above, such as /tmp, others may write if they cannot
+    take away what is not theirs. A group may write above, and inside only where it may
+    write to the library.
 
     Why: a cache that an administrator or the one who installed the library has filled
     can be shared; one that anybody else has filled is that person's code.
@@ -135,12 +136,14 @@ def is_ours_alone(made: Path) -> bool:
     groups = {0, library.st_gid} if library.st_mode & stat.S_IWGRP else {0}
     made = made.resolve()
     about = made.stat()
-    parts = [about]
-    for part in made.rglob("*") if about.st_mode & 0o011 else ():
-        with suppress(FileNotFoundError):  # numba has just renamed it
-            parts.append(part.lstat())
-    if any(p.st_uid not in owners or _others_write(p, groups) for p in parts):
+    if about.st_uid not in owners or _others_write(about, groups):
         return False
+    others_enter = about.st_mode & 0o011
+    for part in made.rglob("*"):
+        with suppress(FileNotFoundError):  # numba has just renamed it
+            one = part.lstat()
+            if one.st_uid not in owners or (others_enter and _others_write(one, groups)):
+                return False
     for above in (folder.stat() for folder in made.parents):
         kept = above.st_mode & stat.S_ISVTX or not above.st_mode & stat.S_IWOTH
         if above.st_uid not in (owners | {_UNKNOWN}) or not kept:
