@@ -54,7 +54,7 @@ def test_time_belongs_to_the_layer_that_takes_it():
 
 
 def test_the_median_of_the_rounds_counts():
-    naps = iter([0, 0, 0.05, 0, 0])
+    naps = iter([0, 0, 1.0, 0, 0])
 
     class Nap(Module):
         linear: nn.Linear
@@ -64,7 +64,7 @@ def test_the_median_of_the_rounds_counts():
             return self.linear.forward(x)
 
     found = profile(Nap(nn.LinearConfig(2, 2).init(DEVICE)), [1, 2], rounds=3)
-    assert found[""].forward < 0.05
+    assert found[""].forward < 0.3  # a third of it, if it were the mean
 
 
 def test_backward_is_attributed_to_the_layer_whose_gradient_it_is(monkeypatch):

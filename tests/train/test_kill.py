@@ -8,7 +8,6 @@ import random
 import signal
 import sys
 import tempfile
-import time
 from functools import cache
 
 import pytest
@@ -194,7 +193,7 @@ def test_a_killed_training_has_its_logs_up_to_the_last_moments(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
 def test_an_interrupted_process_ends_well(tmp_path):
     process = start_training(tmp_path)
-    time.sleep(0.1)
+    wait_until((tmp_path / "train" / "epoch-1").is_dir, 30)  # in its fit
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (out, process.returncode) == ("done\n", 0)
