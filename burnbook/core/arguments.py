@@ -255,6 +255,15 @@ class Signature(NamedTuple):
                 return Misfit(parameter.name, value, parameter.spec)
         return None
 
+    def fits_by_type(
+        self, args: tuple[Any, ...], named: dict[str, Any], skip: int
+    ) -> bool:
+        """Whether all other arguments of these types fit, whatever their values."""
+        return all(
+            _is_subclass(type(value), parameter.quick)
+            for parameter, value in self._pairs(args, named, skip)
+        )
+
     def other_order(self, args: tuple[Any, ...], skip: int) -> list[str] | None:
         """The names of what was given, if all of it fits in another order."""
         given, places = args[skip:], self.places[skip : len(args)]
@@ -302,6 +311,13 @@ def signature_of(function: Callable[..., Any]) -> Signature:
                 places.append(made)
                 named[name] = made
     return Signature(tuple(places), named, several, options)
+
+
+def _is_subclass(cls: type, kinds: tuple[type, ...]) -> bool:
+    try:
+        return issubclass(cls, kinds)
+    except TypeError:  # a protocol that asks for more than methods
+        return False
 
 
 def _quick(spec: TypeSpec) -> tuple[type, ...]:
@@ -458,18 +474,31 @@ def place_of(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     return owner if name == "__init__" else f"{owner}.{name}"
 
 
+MOST_KNOWN = 100  # types of arguments that a function remembers
+
+
 def checked(function: F) -> F:
     """Let a function compare what it is given with its annotations."""
     signature: Signature | None = None
     own = 0
+    known: set[tuple[object, ...]] = set()  # types of arguments that fit
 
     @functools.wraps(function)
     def call(*args: object, **named: object) -> Any:
         nonlocal signature, own
-        if signature is None:
-            signature = signature_of(function)
-            own = _own(signature)
-        found = signature.misfit(args, named, own)
+        types = tuple(map(type, args))
+        if named:
+            types = (types, *named, *map(type, named.values()))
+        found = None
+        if types not in known:
+            if signature is None:
+                signature = signature_of(function)
+                own = _own(signature)
+            found = signature.misfit(args, named, own)
+            if found is None and signature.fits_by_type(args, named, own):
+                if len(known) >= MOST_KNOWN:
+                    known.clear()
+                known.add(types)
         try:
             made = function(*args, **named)
         except RAW as error:
