@@ -503,11 +503,12 @@ def checked(function: F) -> F:
             made = function(*args, **named)
         except RAW as error:
             if found is not None and isinstance(error, UnknownNameError):
-                order = signature.other_order(args, own)  # it asked the wrong object
+                # It asked the wrong object.
+                order = signature_of(function).other_order(args, own)
                 raise refusal(place_of(function, args), found, order) from None
             raise explained(error, function, args, named) from cause_of(error)
         if found is not None:
-            order = signature.other_order(args, own)
+            order = signature_of(function).other_order(args, own)
             raise refusal(place_of(function, args), found, order)
         return made
 

@@ -194,7 +194,7 @@ READS = {dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis
 def call_at(frame: FrameType, name: str) -> Call | None:
     """The name that a frame reads now, as the reader wrote it, with its arguments.
 
-    None where `getattr` or `hasattr` reads it, which is not worth a search for the line.
+    None where `getattr` or `hasattr` reads it: that is not worth a search.
     """
     if frame.f_code.co_code[frame.f_lasti] not in READS:
         return None

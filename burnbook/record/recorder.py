@@ -17,9 +17,9 @@ from typing import Any
 
 from burnbook.core.errors import RecordError
 from burnbook.core.files import (
+    Draft,
     PathLike,
     at_home,
-    atomic_write,
     look_around,
     read_whole,
     within_memory,
@@ -187,13 +187,28 @@ class FileRecorder(Recorder):
         raise RecordError(f"read {first}", "there is no such file", facts)
 
     def _save(self, record: BurnRecord, path: PathLike, settings: Any) -> Path:
+        self._draft(record, path, settings).keep()
+        return self.path(path)
+
+    def draft(self, record: object, path: PathLike) -> Draft:
+        """Write a file as `record` does, or `write`; `keep()` gives it its name.
+
+        Why: several files are forced to the disk together, see `files.keep_all`.
+        """
+        if isinstance(record, BurnRecord):
+            return self._draft(record, path, None)
+        made = BurnRecord(self.metadata, _to_save(record))
+        return self._draft(made, path, self.settings)
+
+    def _draft(self, record: BurnRecord, path: PathLike, settings: Any) -> Draft:
         target = self.path(path)
+        made = Draft(target, RecordError)
         try:
-            with atomic_write(target, RecordError) as file:
+            with made.open() as file:
                 file.writelines(_encoded(self, record, settings))
         except Trouble as trouble:
             raise trouble.explain(f"write {target}", [], "another record") from None
-        return target
+        return made
 
 
 class NamedMpk(Recorder):

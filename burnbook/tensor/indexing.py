@@ -76,7 +76,7 @@ class Indexing(Creation, Layout, Numeric, Tracking):
         """
         if self.kind is not Float:
             raise KindError("categorical", f"the weights are {self.kind.__name__}")
-        weights = self.detach()
+        weights: Any = self.detach()
         if not is_written_down(weights.value):
             weights = _checked_weights(weights)
         if (

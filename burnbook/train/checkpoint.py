@@ -24,7 +24,9 @@ from typing import Any
 from burnbook.backend import Backend
 from burnbook.core.errors import TrainingError
 from burnbook.core.files import (
+    Draft,
     fixed,
+    keep_all,
     remove_leftovers,
     shown_path,
     sync_folder,
@@ -83,16 +85,31 @@ class FileCheckpointer:
             with self._explained("make room in"):
                 self._set_aside(self.began_after + 1)
             self.history_is_ours = True
-        held = records.get(CALLBACKS)
-        for part in (*PARTS[:-1], CALLBACKS, PARTS[-1]):
-            if part == CALLBACKS and held is None:
-                continue
-            path = self._stem(part, epoch)
-            self.log.info(SOURCE, f"Saving checkpoint {epoch} to {shown_path(path)}")
-            if part == CALLBACKS:
-                OF_CALLBACKS.write(BurnRecord(OF_CALLBACKS.metadata, held), path)
-            else:
-                self.recorder.record(self._recordable(records[part]), path)
+        parts = [*PARTS[:-1]]
+        if records.get(CALLBACKS) is not None:
+            parts.append(CALLBACKS)
+        ours = getattr(type(self.recorder), "record", None) is FileRecorder.record
+        drafts: list[Draft] = []
+        try:
+            for part in (*parts, PARTS[-1]):
+                path = self._stem(part, epoch)
+                to = shown_path(path)
+                self.log.info(SOURCE, f"Saving checkpoint {epoch} to {to}")
+                if part == CALLBACKS:
+                    record = BurnRecord(OF_CALLBACKS.metadata, records[part])
+                    drafts.append(OF_CALLBACKS.draft(record, path))
+                elif ours:
+                    record = self._recordable(records[part])
+                    drafts.append(self.recorder.draft(record, path))
+                else:  # a way of somebody else, one file after the other
+                    keep_all(drafts)
+                    drafts.clear()
+                    self.recorder.record(self._recordable(records[part]), path)
+        except BaseException:
+            for draft in drafts:
+                draft.discard()
+            raise
+        keep_all(drafts[:-1], drafts[-1] if drafts else None)
 
     def check(self, parts: list[Any]) -> None:
         """Refuse at once what could not be saved after an epoch of work."""

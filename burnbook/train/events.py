@@ -7,13 +7,14 @@ the loggers, so a resumed run knows the epochs it has not seen itself.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
 from burnbook.core.errors import ConfigError, explain, warn_caller
 from burnbook.train import metric as metrics
-from burnbook.train.logger import MetricLogger
+from burnbook.train.logger import MetricLogger, sync_all
 from burnbook.train.metric import Metric, MetricEntry, NumericEntry, metric_name
 
 
@@ -157,9 +158,7 @@ class EventStore:
 
     def sync(self) -> None:
         """Force the complete epochs to the disk."""
-        for loggers in self.loggers.values():
-            for logger in loggers:
-                logger.sync()
+        sync_all(itertools.chain.from_iterable(self.loggers.values()))
 
     def end_epoch(self, epoch: int, split: Split) -> None:
         """The epoch is complete."""

@@ -16,7 +16,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -25,9 +25,9 @@ from burnbook.core.errors import TrainingError
 from burnbook.core.files import (
     NotRegularError,
     fixed,
+    force,
     open_regular,
     open_text,
-    sync_folder,
 )
 from burnbook.train.metric import MetricEntry, NumericEntry
 from burnbook.train.metric.naming import log_file
@@ -151,6 +151,10 @@ class FileMetricLogger(MetricLogger):
 
     def sync(self) -> None:
         """Force the complete epochs to the disk: a power cut leaves all their lines."""
+        _force(self.to_sync())
+
+    def to_sync(self) -> list[Path]:
+        """The files and folders that are to be forced to the disk now."""
         paths, self.unsynced = self.unsynced, []
         self.synced = time.monotonic()
         folders = dict.fromkeys(path.parent for path in paths)
@@ -158,12 +162,8 @@ class FileMetricLogger(MetricLogger):
             folders[self.directory] = None
         if len(paths) > MOST_FILES and hasattr(os, "sync"):
             os.sync()  # once for all files and folders; the last may be gone by now
-            paths, folders = paths[-1:], {self.directory: None}
-        for path, force in [
-            *((path, _sync_file) for path in paths),
-            *((folder, sync_folder) for folder in folders),
-        ]:
-            _on_disk(path, force)
+            return [paths[-1], self.directory]
+        return [*paths, *folders]
 
     def close(self) -> None:
         """Close all files, and force them to the disk."""
@@ -214,18 +214,29 @@ class FileMetricLogger(MetricLogger):
         return self.directory / f"epoch-{epoch}" / log_file(name)
 
 
+def sync_all(loggers: Iterable[MetricLogger]) -> None:
+    """Force the complete epochs of all loggers to the disk, their files together."""
+    paths: list[Path] = []
+    for logger in loggers:
+        of_files = getattr(type(logger), "sync", None) is FileMetricLogger.sync
+        if of_files and isinstance(logger, FileMetricLogger):
+            paths += logger.to_sync()
+        else:
+            logger.sync()
+    _force(paths)
+
+
+def _force(paths: Iterable[Path]) -> None:
+    for path, cause in force(paths):
+        raise _cannot_log(path, cause) from None
+
+
 def _on_disk(path: Path, act: Callable[[Path], object]) -> None:
     """Do something with a log; what the disk refuses is a TrainingError."""
     try:
         act(path)
     except OSError as cause:
         raise _cannot_log(path, cause) from None
-
-
-def _sync_file(path: Path) -> None:
-    """Force a file to the disk that was written and closed."""
-    with open(path, "r+b") as file:
-        os.fsync(file.fileno())
 
 
 class FileApplicationLogger:

@@ -12,7 +12,13 @@ from functools import partial
 import pytest
 
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.core.files import atomic_write, read_whole, remove_leftovers
+from burnbook.core.files import (
+    Draft,
+    atomic_write,
+    keep_all,
+    read_whole,
+    remove_leftovers,
+)
 from burnbook.record import CompactRecorder, RecordError
 from burnbook.tensor.data import TensorData
 from tests.support.refusals import refused
@@ -162,6 +168,46 @@ def test_file_systems_that_cannot_sync_folders_are_fine(tmp_path, monkeypatch):
     FullDisk(monkeypatch, "fsync", errno.EINVAL, 2)
     write(tmp_path / "f", b"there")
     assert (tmp_path / "f").read_bytes() == b"there"
+
+
+def drafts(folder, *names):
+    made = [Draft(folder / name) for name in names]
+    for draft in made:
+        draft.temporary.write_text(draft.target.name)
+    return made
+
+
+def test_files_are_forced_to_the_disk_together_and_the_last_is_named_last(
+    tmp_path, monkeypatch
+):
+    calls = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+
+        def noted(first, *more, name=name, real=real):
+            of_folder = name == "fsync" and stat.S_ISDIR(os.fstat(first).st_mode)
+            calls.append("folder" if of_folder else name)
+            return real(first, *more)
+
+        monkeypatch.setattr(os, name, noted)
+    *others, last = drafts(tmp_path, "a", "b", "c")
+    keep_all(others, last)
+    assert calls == [*["fsync"] * 3, *["replace"] * 2, "folder", "replace", "folder"]
+    assert [(tmp_path / name).read_text() for name in "abc"] == [*"abc"]
+
+
+@pytest.mark.parametrize(
+    ("call", "when", "kept"),
+    [("fsync", 2, ""), ("replace", 1, ""), ("replace", 2, "a")],
+)
+def test_of_several_files_those_without_a_name_go(
+    tmp_path, monkeypatch, call, when, kept
+):
+    made = drafts(tmp_path, "a", "b", "c")
+    FullDisk(monkeypatch, call, errno.EIO, when)
+    with pytest.raises(DataError, match="Input/output error"):
+        keep_all(made[:2], made[2])
+    assert names(tmp_path) == [*kept]
 
 
 def test_a_parent_that_is_a_file_is_named(tmp_path):

@@ -142,7 +142,9 @@ def is_ours_alone(made: Path) -> bool:
     for part in made.rglob("*"):
         with suppress(FileNotFoundError):  # numba has just renamed it
             one = part.lstat()
-            if one.st_uid not in owners or (others_enter and _others_write(one, groups)):
+            if one.st_uid not in owners or (
+                others_enter and _others_write(one, groups)
+            ):
                 return False
     for above in (folder.stat() for folder in made.parents):
         kept = above.st_mode & stat.S_ISVTX or not above.st_mode & stat.S_IWOTH
