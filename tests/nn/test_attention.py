@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from burnbook import nn
-from burnbook.backend import Autodiff, Numpy
+from burnbook.backend import Autodiff, Fusion, Numpy
 from burnbook.core.errors import DimError
 from burnbook.nn.attention.heads import merge_heads, split_heads
 from burnbook.tensor import Tensor
@@ -174,6 +174,60 @@ def test_a_query_that_sees_nothing_sees_all_alike():
     quiet = nn.MultiHeadAttentionConfig(4, 2).with_quiet_softmax(True).init(PLAIN)
     out = quiet.forward(given.mask_pad(Tensor.ones([1, 3], PLAIN).bool()))
     assert np.allclose(out.weights, 0)
+
+
+def far_below(device, size, cross):
+    """A layer whose scores between vectors of ones are -size² · 2 / √2."""
+    if cross:
+        config = nn.CrossAttentionConfig(2, 2, 1, 1, 2).with_dropout(0.0)
+    else:
+        config = nn.MultiHeadAttentionConfig(2, 1).with_dropout(0.0)
+    layer, same = config.init(device), Tensor.eye(2, device)
+    zeros = Tensor.zeros([2], device)
+
+    def linear(of, factor):
+        made = of.replace(weight=of.weight.map(lambda _: same * factor))
+        return (
+            made if of.bias is None else made.replace(bias=of.bias.map(lambda _: zeros))
+        )
+
+    return layer.replace(
+        query=linear(layer.query, size),
+        key=linear(layer.key, -size),
+        value=linear(layer.value, 1.0),
+        output=linear(layer.output, 1.0),
+    )
+
+
+@pytest.mark.parametrize("cross", [False, True])
+@pytest.mark.parametrize(
+    ("backend", "size"),
+    [
+        (Numpy(), 300.0),
+        (Fusion(Numpy()), 300.0),
+        (Autodiff(Numpy()), 300.0),
+        (Numpy(float="f64"), 300.0),
+        (Numpy(float="f16"), 120.0),
+    ],
+    ids=repr,
+)
+def test_what_is_masked_is_not_seen_beside_scores_that_are_far_below(
+    backend, size, cross
+):
+    layer = far_below(backend, size, cross)
+    x = Tensor.ones([1, 3, 2], backend)
+    values = Tensor.from_floats([[[1.0, 1.0], [1.0, 1.0], [9.0, 9.0]]], backend)
+    mask = Tensor.from_data([[False, False, True]], backend)
+    if cross:
+        keys = Tensor.from_floats([[[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]]], backend)
+        seen = layer.forward(x, keys, mask)
+        expected = [[[1.0, 1.0]] * 3]
+    else:
+        made = layer.forward(nn.MhaInput(x, x, values, mask))
+        seen, expected = made.context, [[[1.0, 1.0]] * 3]
+        shares = [[[[0.5, 0.5, 0.0]] * 3]]
+        assert np.allclose(np.asarray(made.weights), shares)
+    assert np.allclose(np.asarray(seen), expected)
 
 
 def test_what_is_padded_does_not_matter():

@@ -12,6 +12,7 @@ from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.attention.heads import (
     check_sequences,
+    hidden_score,
     join_masks,
     merge_heads,
     repeat_heads,
@@ -36,7 +37,8 @@ class CrossAttentionConfig(Config):
     d_head: width of one head, at least 1.
     dropout: with which probability attention weights are dropped in training, in [0, 1]
         (default 0.1).
-    min_float: the score of masked positions (default -10000.0).
+    min_float: the score of masked positions (default -10000.0); of -10000 and less it
+        is far below every other score, so that what is masked is never seen.
     quiet_softmax: whether softmax has 1 more in its denominator, so that a head may
         attend to nothing (default False).
     """
@@ -177,7 +179,7 @@ class CrossAttention(Module):
             repeat_heads(value, times),
             mask,
             scale=self.scale,
-            hidden=self.min_float,
+            hidden=hidden_score(self.min_float, key),
             quiet=self.quiet_softmax,
             drop_weights=True,
             **drop,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from burnbook.core.dtypes import Bool
+from burnbook.core.dtypes import Bool, numpy_dtype
 from burnbook.core.errors import ShapeError, explain, warn_caller
 from burnbook.tensor import Tensor
 from burnbook.tensor.attention import no_bool_mask
@@ -37,6 +37,20 @@ def repeat_heads(x: Tensor, times: int) -> Tensor:
     apart = x.reshape([batch, heads, 1, steps, size])
     spread = apart.expand([batch, heads, times, steps, size])
     return spread.reshape([batch, heads * times, steps, size])
+
+
+def hidden_score(min_float: float, like: Tensor) -> float:
+    """The score of what a mask hides: `min_float`, or far below all scores.
+
+    Why: beside allowed scores below it, Burn's default of -10000 would be the largest,
+    and what is hidden be seen. Where all is hidden, all get the same share either way.
+    """
+    if min_float > BURN_HIDES:
+        return min_float
+    return float(np.finfo(numpy_dtype(like.dtype)).min) / 2
+
+
+BURN_HIDES = -1.0e4  # Burn's default, and whatever is below it
 
 
 def check_sequences(

@@ -17,6 +17,7 @@ from burnbook.module import Module
 from burnbook.nn.activation import Gelu
 from burnbook.nn.attention.heads import (
     check_sequences,
+    hidden_score,
     join_masks,
     merge_heads,
     split_heads,
@@ -39,7 +40,8 @@ class MultiHeadAttentionConfig(Config):
     n_heads: how many heads, at least 1; each is d_model // n_heads wide.
     dropout: with which probability attention weights are dropped in training, in [0, 1]
         (default 0.1).
-    min_float: the score of masked positions (default -10000.0).
+    min_float: the score of masked positions (default -10000.0); of -10000 and less it
+        is far below every other score, so that what is masked is never seen.
     quiet_softmax: whether softmax has 1 more in its denominator, so that a head may
         attend to nothing (default False).
     initializer: how weights and biases are drawn (default KaimingUniform with gain
@@ -297,7 +299,7 @@ class MultiHeadAttention(Module):
             value,
             mask,
             scale=1 / math.sqrt(self.d_k),
-            hidden=self.min_float,
+            hidden=hidden_score(self.min_float, key),
             quiet=self.quiet_softmax,
             **drop,
         )
@@ -310,5 +312,5 @@ class MultiHeadAttention(Module):
         if noise is not None:
             scores = apply(dropout, scores, prob=self.dropout.prob, key=noise)
         if mask is not None:
-            scores = scores.mask_fill(mask, self.min_float)
+            scores = scores.mask_fill(mask, hidden_score(self.min_float, scores))
         return quiet_softmax(scores, 3) if self.quiet_softmax else softmax(scores, 3)
