@@ -4,6 +4,7 @@ Asked only after an argument has not fitted. The text of a cure is what a reader
 type: it names what was given by what it is, as nobody knows its name here.
 """
 
+import dataclasses
 import inspect
 import os
 from collections import abc
@@ -15,6 +16,7 @@ import numpy as np
 
 from burnbook.core.converters import TypeSpec, resolved
 from burnbook.core.dtypes import KindType
+from burnbook.core.held_tensors import cure_for_holder, is_tensor
 from burnbook.core.other_names import closest, home_of, required_arguments
 
 LONGEST = 40  # letters of a value that are shown
@@ -51,11 +53,6 @@ def _short(text: str) -> str:
 
 def _is_plain(value: Any) -> bool:
     return all(isinstance(item, (bool, int, float, str)) for item in value)
-
-
-def is_tensor(value: object) -> bool:
-    """Whether it is a tensor, which this floor knows only by what it has."""
-    return hasattr(type(value), "into_data") and hasattr(value, "kind")
 
 
 def is_config(value: object) -> bool:
@@ -220,6 +217,25 @@ def for_config(value: object, arm: TypeSpec, where: str) -> str | None:
     return f"{type(value).__name__}(…){_init(type(value))}"
 
 
+def for_holder(value: object, arm: TypeSpec, where: str) -> str | None:
+    """An object with tensors in place of one of them."""
+    return cure_for_holder(value, "x") if _name(arm) == "Tensor" else None
+
+
+def for_input(value: object, arm: TypeSpec, where: str) -> str | None:
+    """A tensor in place of the object that holds the inputs of a layer."""
+    if not is_tensor(value) or not dataclasses.is_dataclass(arm.kind):
+        return None
+    kind: Any = arm.kind
+    if "," not in (asked := required(kind)):
+        return f"{kind.__name__}({'x' if asked else ''})"
+    for name, held in vars(kind).items():
+        takes = isinstance(held, classmethod) and inspect.signature(held.__func__)
+        if takes and len(takes.parameters) == 2:
+            return f"{kind.__name__}.{name}(x)"
+    return None
+
+
 def for_array(value: object, arm: TypeSpec, where: str) -> str | None:
     """NumPy arrays and lists where a tensor, a dataset or a loader belongs."""
     plain = isinstance(value, (np.ndarray, list, tuple))
@@ -327,6 +343,8 @@ LOOKS: tuple[Cure, ...] = (
     for_kind,
     for_class,
     for_config,
+    for_holder,
+    for_input,
     for_array,
     for_tensor,
     for_number,

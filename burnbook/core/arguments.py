@@ -36,6 +36,7 @@ from burnbook.core.argument_cures import (
 from burnbook.core.call_source import callee_at
 from burnbook.core.converters import ANYTHING, TypeSpec, resolved, type_spec
 from burnbook.core.errors import ArgumentError, BurnbookError, UnknownNameError
+from burnbook.core.held_tensors import facts_of_tensors
 from burnbook.core.other_names import ON_PACKAGE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -345,7 +346,9 @@ def refusal(
     what = f"{found.name} must be {wanted(found.spec)}, not {given(found.value)}"
     cure = f"{where}({', '.join(order)})" if order else None
     cure = cure or cure_of(found.value, found.spec, where)
-    return ArgumentError(where, what, cure=cure)
+    held = any(getattr(a.kind, "__name__", "") == "Tensor" for a in found.spec.meant)
+    facts = facts_of_tensors(found.value) if held else []
+    return ArgumentError(where, what, facts, cure)
 
 
 def explained(
@@ -496,6 +499,11 @@ def guarded(function: F) -> F:
     def call(*args: object, **named: object) -> Any:
         try:
             return function(*args, **named)
+        except UnknownNameError as error:
+            found = misfit(function, args, named)
+            if found is None:
+                raise
+            raise refusal(place_of(function, args), found) from cause_of(error)
         except RAW as error:
             raise explained(error, function, args, named) from cause_of(error)
 

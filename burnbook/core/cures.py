@@ -188,6 +188,8 @@ def for_state(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
     """A state of another batch: none, which begins with zeros, or a part of it."""
     batch = shapes["x"][0]
     held = [shape for name, shape in shapes.items() if name in ("cell", "hidden")]
+    if held and len(held[0]) == 3 and held[0][0] == 1:  # layers first, in PyTorch
+        return ".squeeze_dim(0) of each part of the state, which has no dim of layers"
     if not held or held[0][0] == batch:
         return None
     if held[0][0] > batch:

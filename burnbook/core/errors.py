@@ -93,7 +93,9 @@ class BurnbookError(Exception):
         return render(self)
 
     def __str__(self) -> str:
-        where = f"{self.path}: {self.where}" if self.path else self.where
+        where = self.where
+        if self.path and not f"{where}.".startswith(f"{self.path}."):  # once is enough
+            where = f"{self.path}: {where}"
         return explain(where, self.what, self.facts, self.cure)
 
 

@@ -21,6 +21,7 @@ from burnbook.core.errors import (
     KindError,
     ShapeError,
 )
+from burnbook.core.held_tensors import cure_for_holder, facts_of_tensors
 from burnbook.ops import random as random_ops, shape as shape_ops
 from burnbook.tensor.data import MAX_DIMS, TensorData
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
@@ -423,6 +424,11 @@ def check_tensors(where: str, tensors: Any) -> None:
         if not odd:
             return
         what = f"there is a {type(odd[0]).__name__} among the tensors"
+        place = next(i for i, t in enumerate(tensors) if t is odd[0])
+        cure = cure_for_holder(odd[0], f"tensors[{place}]")
+        if cure:
+            cure += " in its place"
+            raise KindError(where, what, facts_of_tensors(odd[0]), cure)
     raise KindError(where, what, cure=f"Tensor.{where}([x, y], dim)")
 
 
