@@ -172,16 +172,16 @@ def for_class(value: object, arm: TypeSpec, where: str) -> str | None:
     if not isinstance(value, type) or not isinstance(arm.kind, type):
         return None
     if isinstance(value, KindType) or not _is_below(value, arm.kind):
-        return _made_by_config(value, arm)
+        return _for_config_class(value, arm)
     return f"{value.__name__}({required(value)})"
 
 
-def _made_by_config(value: type, arm: TypeSpec) -> str | None:
+def _for_config_class(value: type, arm: TypeSpec) -> str | None:
     """The class of a config in place of what it makes."""
-    made = _makes(value)
+    made = made_by_config(value)
     if made is None or not _is_below(made, arm.kind):
         return None
-    return f"{value.__name__}({required(value)}){_init(value)}"
+    return f"{value.__name__}({required(value)}){init_of(value)}"
 
 
 def _is_below(cls: object, kind: object) -> bool:
@@ -191,7 +191,7 @@ def _is_below(cls: object, kind: object) -> bool:
         return False
 
 
-def _makes(config: type) -> type | None:
+def made_by_config(config: type) -> type | None:
     """What a config makes, by the annotation of its `init`."""
     init = _own(config, "init")
     if init is None or not hasattr(config, "to_json"):
@@ -202,7 +202,8 @@ def _makes(config: type) -> type | None:
     return made if isinstance(made, type) else None
 
 
-def _init(config: type) -> str:
+def init_of(config: type) -> str:
+    """The call of the `init` of a config: ".init(device)" or ".init()"."""
     takes = inspect.signature(_own(config, "init")).parameters
     return ".init(device)" if "device" in takes else ".init()"
 
@@ -211,10 +212,10 @@ def for_config(value: object, arm: TypeSpec, where: str) -> str | None:
     """A config in place of what it makes."""
     if isinstance(value, type) or not is_config(value):
         return None
-    made = _makes(type(value))
+    made = made_by_config(type(value))
     if made and not (_is_below(made, arm.kind) or _is_protocol(arm.kind)):
         return None
-    return f"{type(value).__name__}(…){_init(type(value))}"
+    return f"{type(value).__name__}(…){init_of(type(value))}"
 
 
 def for_holder(value: object, arm: TypeSpec, where: str) -> str | None:
@@ -326,6 +327,8 @@ def for_name(value: object, arm: TypeSpec, where: str) -> str | None:
     if home_of(kind.__name__) is None:
         return None
     if hasattr(kind, "find_part"):
+        if hasattr(type(getattr(value, "model", None)), "find_part"):
+            return f"{type(value).__name__.lower()}.model"
         return "a module, such as LinearConfig(3, 2).init(device)"
     return f"{kind.__name__}({required(kind)})"
 

@@ -79,6 +79,7 @@ class Misfit(NamedTuple):
     name: str
     value: object
     spec: TypeSpec
+    default: object = inspect.Parameter.empty
 
 
 def fits(value: object, spec: TypeSpec) -> bool:
@@ -253,7 +254,7 @@ class Signature(NamedTuple):
         """The first argument that does not fit; `skip` are not looked at."""
         for parameter, value in self._pairs(args, named, skip):
             if not isinstance(value, parameter.quick) and not parameter.takes(value):
-                return Misfit(parameter.name, value, parameter.spec)
+                return Misfit(parameter.name, value, parameter.spec, parameter.default)
         return None
 
     def other_order(self, args: tuple[Any, ...], skip: int) -> list[str] | None:
@@ -346,6 +347,8 @@ def refusal(
     what = f"{found.name} must be {wanted(found.spec)}, not {given(found.value)}"
     cure = f"{where}({', '.join(order)})" if order else None
     cure = cure or cure_of(found.value, found.spec, where)
+    if cure is None and type(found.default) in (int, float, str):
+        cure = f"{found.name}={found.default!r}"
     held = any(getattr(a.kind, "__name__", "") == "Tensor" for a in found.spec.meant)
     facts = facts_of_tensors(found.value) if held else []
     return ArgumentError(where, what, facts, cure)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
@@ -24,9 +25,18 @@ from burnbook.core.errors import (
 )
 from burnbook.core.files import PathLike
 from burnbook.core.other_names import answers, tables, unknown
+from burnbook.core.roles import (
+    GRADIENTS,
+    MODEL,
+    RATE,
+    in_right_order,
+    rate_of,
+    wrong_form,
+)
 from burnbook.grad_clipping.clipping import (
     GradientClipping,
     GradientClippingConfig,
+    not_gradients,
     scaled,
 )
 from burnbook.module import Module, Param, ParamId
@@ -217,13 +227,8 @@ class OptimizerAdaptor:
         Why: the step count of a parameter is its own, so a part that trains now and
         then is corrected for as many steps as it made.
         """
-        if not hasattr(grads, "is_empty"):
-            name, cure = type(grads).__name__, "from_grads(loss.backward(), model)"
-            what, cure = f"{name} is not GradientsParams", f"GradientsParams.{cure}"
-            if isinstance(lr, Module):
-                what = "the rate comes first, then the model, then its gradients"
-                cure = "optim.step(lr, model, grads)"
-            raise GraphError("step", what, cure=cure)
+        if not hasattr(grads, "is_empty") or isinstance(lr, Module):
+            raise _wrong_arguments(lr, module, grads)
         check_rate(lr)
         work = _Step(self, lr, module, grads, self._states)
         given = len(grads)
@@ -544,14 +549,25 @@ def check_rate(lr: float) -> None:
             raise ConfigError("step", what, cure=f"a learning rate of {-lr!r}")
     except TypeError:
         pass
-    cure = "a finite number, such as 1e-4"
+    cure = rate_of(lr) or "a finite number, such as 1e-4"
     if hasattr(lr, "step"):
-        cure = "the number that the scheduler's step() gives"
+        cure = f"{(texts_of_call('step') or ('scheduler',))[0]}.step(), a number"
     raise ConfigError("step", f"{lr!r} is not a learning rate", cure=cure)
+
+
+def _wrong_arguments(lr: Any, module: Any, grads: Any) -> GraphError:
+    """The error for arguments in another order, or for what is no GradientsParams."""
+    order = in_right_order("step", (RATE, MODEL, GRADIENTS), (lr, module, grads))
+    if order:
+        return GraphError("step", order[0], cure=order[1])
+    return not_gradients("step", 2, grads, model=1)
 
 
 def _strangers(count: int, module: Module) -> GraphError:
     name = type(module).__name__
+    found = wrong_form("step", 1, module, MODEL)
+    if found:
+        return GraphError("step", found[0], cure=found[1])
     return GraphError(
         "step",
         f"none of the {count} gradients belongs to a parameter of {name}",

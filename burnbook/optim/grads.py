@@ -9,11 +9,13 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from burnbook.backend.base import Backend
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.cut_source import cut_behind
 from burnbook.core.dtypes import Float
 from burnbook.core.error_context import modules_around
 from burnbook.core.errors import GraphError
-from burnbook.grad_clipping.clipping import global_norm
+from burnbook.core.roles import GRADIENTS, MODEL, in_right_order
+from burnbook.grad_clipping.clipping import global_norm, not_gradients
 from burnbook.module import Module, Param, ParamId, list_param_ids
 from burnbook.module.cuts import check_whole
 from burnbook.module.tree import params_of
@@ -49,10 +51,8 @@ class GradientsParams:
         It is an error when there are gradients, but none of this module: another model
         made the loss, an older copy of this one, or one that is frozen.
         """
-        if not hasattr(grads, "remove"):
-            what = f"{type(grads).__name__} is not what backward() returns"
-            cure = "from_grads(loss.backward(), model)"
-            raise GraphError("from_grads", what, cure=cure)
+        if not hasattr(grads, "remove") or isinstance(grads, GradientsParams):
+            raise _not_of_a_graph(grads)
         found = cls._taken("from_grads", grads, module, params_of(module))
         if found.is_empty() and len(grads):
             taken = getattr(grads, "taken", ())
@@ -150,6 +150,22 @@ class GradientsParams:
             by = next(iter(self.spent.values())).where
             used = f", {len(self.spent)} used by {by}"
         return f"GradientsParams({len(self)} gradients{used})"
+
+
+def _not_of_a_graph(grads: Any) -> GraphError:
+    """The error for what backward() has not given: a loss, or gradients of a module."""
+    what = f"{type(grads).__name__} is not what backward() returns"
+    text = (texts_of_call("from_grads") or ("",))[0]
+    cure = "from_grads(loss.backward(), model)"
+    if isinstance(grads, Tensor) and text:
+        cure = f"from_grads({text}.backward(), model)"
+    elif isinstance(grads, GradientsParams):
+        cure = (
+            f"{text or 'grads'} as they are: optim.step(lr, model, {text or 'grads'})"
+        )
+    elif isinstance(grads, GradientsAccumulator):
+        cure = f"{text or 'accumulator'}.grads() in place of this call"
+    return GraphError("from_grads", what, cure=cure)
 
 
 def _used_up(where: str, by: Spent, act: str) -> GraphError:
@@ -277,9 +293,10 @@ class GradientsAccumulator:
     def accumulate(self, module: Module, grads: GradientsParams) -> None:
         """Add the gradients of a module's parameters; others are left out."""
         if not hasattr(grads, "is_empty"):
-            what = f"{type(grads).__name__} is not GradientsParams"
-            cure = "GradientsParams.from_grads(loss.backward(), model)"
-            raise GraphError("accumulate", what, cure=cure)
+            order = in_right_order("accumulate", (MODEL, GRADIENTS), (module, grads))
+            if order:
+                raise GraphError("accumulate", order[0], cure=order[1])
+            raise not_gradients("accumulate", 1, grads, model=0)
         taken: list[ParamId] = []
         given = len(grads)
         for number in list_param_ids(module):

@@ -460,7 +460,7 @@ def test_a_step_of_no_length_is_refused(rate):
 def test_gradients_as_backward_gives_them_are_refused():
     module = two()
     loss = module.first.forward(Tensor.ones([1, 3], AD)).sum()
-    with pytest.raises(GraphError, match="Gradients is not GradientsParams"):
+    with pytest.raises(GraphError, match="gives, not GradientsParams"):
         AdamConfig().init().step(0.1, module, loss.backward())
 
 
