@@ -7,6 +7,7 @@ type: it names what was given by what it is, as nobody knows its name here.
 import dataclasses
 import inspect
 import os
+import re
 from collections import abc
 from collections.abc import Callable
 from enum import Enum
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.converters import TypeSpec, resolved
 from burnbook.core.dtypes import KindType
 from burnbook.core.held_tensors import cure_for_holder, is_tensor
@@ -194,7 +196,7 @@ def _is_below(cls: object, kind: object) -> bool:
 def made_by_config(config: type) -> type | None:
     """What a config makes, by the annotation of its `init`."""
     init = _own(config, "init")
-    if init is None or not hasattr(config, "to_json"):
+    if init is None or not (hasattr(config, "to_json") or hasattr(config, "variants")):
         return None
     inner = inspect.unwrap(init) if callable(init) else None
     found = getattr(inner, "__annotations__", {}).get("return")
@@ -258,6 +260,8 @@ def for_tensor(value: object, arm: TypeSpec, where: str) -> str | None:
     """A tensor where a number, a list or an array belongs."""
     if not is_tensor(value):
         return None
+    if where in ("Tensor.cat", "Tensor.stack"):
+        return joined(where)
     if arm.kind in (int, float, bool):
         return "x.into_scalar(), of a tensor with one element"
     if arm.kind is np.ndarray:
@@ -265,6 +269,13 @@ def for_tensor(value: object, arm: TypeSpec, where: str) -> str | None:
     if arm.form in ("items", "tuple"):
         return "x.into_data().to_list()"
     return None
+
+
+def joined(where: str) -> str:
+    """`Tensor.cat(x, y, 0)` with the tensors in a list."""
+    texts = list(texts_of_call(where.rpartition(".")[2])) or ["x", "y", "dim"]
+    dim = texts.pop() if re.fullmatch(r"-?\d+|dim", texts[-1]) else "0"
+    return f"{where}([{', '.join(texts)}], {dim})"
 
 
 def for_number(value: object, arm: TypeSpec, where: str) -> str | None:
@@ -375,6 +386,28 @@ def number_cure(where: str, function: Callable[..., Any], of: str | None) -> str
         and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     ]
     return f"{where}({', '.join(shown)})"
+
+
+def habit_cure(
+    name: str, args: tuple[Any, ...], named: dict[str, Any], of: str | None
+) -> str | None:
+    """The call that has the meaning of one in another library; None if it is none.
+
+    name: of the method; of: what the reader has written before the dot.
+    """
+    if name == "step" and args and hasattr(args[0], "observe"):  # a plateau's metric
+        given = ", ".join(texts_of_call(name)) or "loss"
+        of = of or "scheduler"
+        return f"{of}.observe({given}); lr = {of}.step()"
+    if named.get("strict") is False and name in ("load_record", "load_file"):
+        texts = texts_of_call(name)
+        given = (
+            texts[0] if texts else name.removeprefix("load_").replace("file", "path")
+        )
+        if name == "load_file":
+            given = f"recorder.load({given}, device)"
+        return f"{of or 'model'}.load_record({given}, partial=True)"
+    return None
 
 
 def misfit_of_call(

@@ -29,6 +29,7 @@ import numpy as np
 from burnbook.core.argument_cures import (
     cure_of,
     given,
+    habit_cure,
     misfit_of_call,
     number_cure,
     wanted,
@@ -434,7 +435,9 @@ def _wrong_number(
     what = misfit_of_call(inspect.unwrap(function), args, named)
     if what is None:
         return None
-    cure = number_cure(where, inspect.unwrap(function), _written(function))
+    of = _written(function)
+    cure = habit_cure(function.__name__, args, named, of)
+    cure = cure or number_cure(where, inspect.unwrap(function), of)
     return ArgumentError(where, what, cure=cure)
 
 

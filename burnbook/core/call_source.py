@@ -237,11 +237,17 @@ def own_call(name: str) -> OwnCall | None:
         return None
     node, _, text = found
     of, args = _piece(text, node.func), [_piece(text, each) for each in node.args]
-    if of is None or re.split(r"\W", of)[-1] != name or "\n" in of:
+    is_it = not name or (of is not None and re.split(r"\W", of)[-1] == name)
+    if of is None or not is_it or "\n" in of:
         return None
     if any(arg is None or len(arg) > 2 * LONGEST or "\n" in arg for arg in args):
         return None
     return OwnCall(of if len(of) <= LONGEST else name, tuple(map(str, args)))
+
+
+def own_call_of() -> OwnCall | None:
+    """The reader's own call that runs now, whatever is called: `model(x)`."""
+    return own_call("")
 
 
 def texts_of_call(name: str) -> tuple[str, ...]:
@@ -294,6 +300,16 @@ def _in_place(text: str | None, found: re.Match[str]) -> str:
     is_number = isinstance(node, ast.Constant) and not after.startswith(".")
     is_closed = text.startswith("(") and text.endswith(")") and _closes(text)
     return text if isinstance(node, WHOLE) or is_number or is_closed else f"({text})"
+
+
+def in_brackets(text: str) -> str:
+    """An expression that a dot may follow."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return text
+    closed = text.startswith("(") and text.endswith(")") and _closes(text)
+    return text if isinstance(node, WHOLE) or closed else f"({text})"
 
 
 def _closes(text: str) -> bool:

@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -94,7 +95,8 @@ class BurnbookError(Exception):
 
     def __str__(self) -> str:
         where = self.where
-        if self.path and not f"{where}.".startswith(f"{self.path}."):  # once is enough
+        again = re.match(rf"{re.escape(self.path)}\b", where)  # once is enough
+        if self.path and not again:
             where = f"{self.path}: {where}"
         return explain(where, self.what, self.facts, self.cure)
 

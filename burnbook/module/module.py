@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from burnbook.backend.base import Backend
+from burnbook.core.argument_cures import misfit_of_call
+from burnbook.core.call_source import own_call_of
 from burnbook.core.converters import ANYTHING, TypeSpec, remember_scope
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
@@ -31,6 +33,7 @@ from burnbook.core.errors import (
     explain,
     explain_fields,
 )
+from burnbook.core.other_forms import answers_forms
 from burnbook.core.other_names import answers
 from burnbook.core.tree import like
 from burnbook.module import modes, records
@@ -81,6 +84,7 @@ R = TypeVar("R")  # what a store says about loading
 MAY_HIDE = "features"  # the one method that a field may hide
 
 
+@answers_forms("Module")
 @answers("Module")
 @dataclass_transform(eq_default=False, kw_only_default=False)
 class Module(Tree):
@@ -136,7 +140,10 @@ class Module(Tree):
                 raise
         except TypeError:
             if "at" not in kwargs or _takes(self, "at"):
-                raise
+                error = _not_taken(self, args, kwargs)
+                if error is None:
+                    raise
+                raise error from None
             what = "it has no argument at: a field called features hides the method"
             cure = "Module.features(model, x, at=…)"
             where = f"{type(self).__name__}.forward"
@@ -730,6 +737,28 @@ def _let_fields_hide_methods(cls: type) -> None:
             raise FieldError(f"{cls.__name__}.{name}", what, cure=cure)
         if name not in vars(cls):
             setattr(cls, name, dataclasses.field())
+
+
+#: What other libraries give to a call, to say that dropout and the like rest.
+MODES = ("training", "train", "is_training", "mode")
+
+
+def _not_taken(
+    module: Any, args: tuple[object, ...], named: dict[str, Any]
+) -> ArgumentError | None:
+    """The error for a call whose arguments `forward` does not take; else None."""
+    what = misfit_of_call(type(module).forward, (module, *args), named)
+    if what is None:
+        return None
+    own, name = own_call_of(), f"{type(module).__name__}.forward"
+    of, given = own if own else ("model", ["x"])
+    modes = [word for word in MODES if word in named]
+    cure = None
+    if modes:
+        what = f"{modes[0]} is not said in the call: the model is in a mode"
+        mode = "train" if named[modes[0]] else "eval"
+        cure = f"{of}.{mode}()({', '.join(given)})"
+    return ArgumentError(name, what, cure=cure)
 
 
 def _takes(module: Any, name: str) -> bool:

@@ -14,6 +14,7 @@ from burnbook.core.cut_source import cut_behind
 from burnbook.core.dtypes import Float
 from burnbook.core.error_context import modules_around
 from burnbook.core.errors import GraphError
+from burnbook.core.other_forms import answers_forms
 from burnbook.core.roles import GRADIENTS, MODEL, in_right_order
 from burnbook.grad_clipping.clipping import global_norm, not_gradients
 from burnbook.module import Module, Param, ParamId, list_param_ids
@@ -29,6 +30,7 @@ class Spent(NamedTuple):
     module: type
 
 
+@answers_forms("GradientsParams")
 class GradientsParams:
     """The gradient of each parameter, on the backend below Autodiff.
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.core.argument_cures import for_kind, given
+from burnbook.core.argument_cures import for_kind, given, joined
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.converters import type_spec
 from burnbook.core.cures import explains_arguments
 from burnbook.core.dtypes import Bool, Float, Int, KindType, dtype_name
@@ -344,6 +345,10 @@ def _no_device(where: str, device: Any, before: Any) -> BackendError:
         what = f"{device.__name__} is the class of a device"
         if issubclass(device, Backend):
             cure = f"{device.__name__}()"
+    elif hasattr(device, "__self__") and device.__name__ in ("device", "devices"):
+        of = next((t[:-7] for t in texts_of_call(where) if t.endswith(".device")), "x")
+        what = "device is the method itself, which was not called"
+        cure = f"{of}.device()"
     elif isinstance(device, int) and isinstance(before, int):
         cure = f"{where}([{before}, {device}, …]): the sizes in one list"
     elif isinstance(device, str):
@@ -429,7 +434,9 @@ def check_tensors(where: str, tensors: Any) -> None:
         if cure:
             cure += " in its place"
             raise KindError(where, what, facts_of_tensors(odd[0]), cure)
-    raise KindError(where, what, cure=f"Tensor.{where}([x, y], dim)")
+    many = isinstance(tensors, Methods)
+    cure = joined(f"Tensor.{where}") if many else f"Tensor.{where}([x, y], dim)"
+    raise KindError(where, what, cure=cure)
 
 
 def some_dims(where: str, shape: Any) -> tuple[int, ...]:

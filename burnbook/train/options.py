@@ -270,7 +270,7 @@ class TrainingOptions:
             if on is not None:
                 what = f"on={on!r} is for plain functions; {made.name} has its methods"
                 raise ConfigError(where, what, cure=f"callback({made.name}(…))")
-        elif callable(made) and not isinstance(made, type):
+        elif callable(made) and not isinstance(made, type | Metric):
             made = FunctionCallback(made, on or "epoch")
         else:
             name = made.__name__ if isinstance(made, type) else type(made).__name__

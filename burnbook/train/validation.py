@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from burnbook.core.argument_cures import given
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.errors import (
     ConfigError,
     DataError,
@@ -15,7 +16,7 @@ from burnbook.core.errors import (
 )
 from burnbook.core.other_names import closest, required_arguments
 from burnbook.core.roles import MODEL, OPTIMIZER, RATE, in_right_order, wrong_form
-from burnbook.data import Dataset
+from burnbook.data import DataLoader, Dataset
 from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
 from burnbook.optim import LBFGS, Optimizer, __all__ as optimizers
@@ -47,9 +48,17 @@ def count(owner: Any, option: str, value: int) -> int:
         raise ConfigError(
             f"{type(owner).__name__}.{option}",
             f"{value!r} is not a number of at least 1",
-            cure=f"{option}(1)",
+            cure=f"{option}({_whole(value)})",
         )
     return value
+
+
+def _whole(value: object) -> int:
+    """The number that a text or a float stands for; at least 1."""
+    try:
+        return max(1, int(float(value)))  # type: ignore[arg-type] # what it is not, raises
+    except (TypeError, ValueError, OverflowError):
+        return 1
 
 
 def add_metric(
@@ -204,6 +213,13 @@ def check_loader(name: str, loader: object) -> None:
     if not isinstance(loader, Dataset) and _holds_arrays(loader):
         what = f"{given(loader)} is not a loader of batches"
         cure = "DataLoaderBuilder().batch_size(64).build((inputs, targets))"
+        raise DataError(f"{name} data", what, cure=cure)
+    inside = loader if isinstance(loader, (list, tuple)) else ()
+    if inside and all(isinstance(each, DataLoader) for each in inside):
+        what = f"{len(inside)} loaders in one {type(loader).__name__}"
+        texts = texts_of_call("fit")
+        shown = texts[0].strip("()[]") if len(texts) == 1 else "train, valid"
+        cure = f"fit({shown}), one after the other"
         raise DataError(f"{name} data", what, cure=cure)
     if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
         what = f"{type(loader).__name__} is not a loader of batches"

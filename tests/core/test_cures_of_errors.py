@@ -208,6 +208,7 @@ NOT_ALONE = {
         TWO_FAULTS,
     ),
     "build-turned": TURNED,
+    "fit-loaders-in-a-list": TURNED,
 }
 
 

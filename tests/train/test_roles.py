@@ -77,6 +77,7 @@ def names(tmp_path):
         **vars(optim),
         **vars(lr_scheduler),
         **globals(),
+        "__name__": "program",
         "model": model,
         "optim": SgdConfig().init(),
         "schedule": lr_scheduler.ExponentialLrSchedulerConfig(0.1, 0.9).init(),
