@@ -245,7 +245,7 @@ class FrozenError(BurnbookError, dataclasses.FrozenInstanceError):
     """Something that never changes is assigned to."""
 
 
-def warn_caller(text: str) -> None:
+def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn, with the line outside of this library from which the call came.
 
     In a thread of the library's own there is none; then its first line is named.
@@ -253,7 +253,7 @@ def warn_caller(text: str) -> None:
     level, frame = 0, inspect.currentframe()
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "burnbook":
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level + 1)
+    warnings.warn(text, category, stacklevel=level + 1)
 
 
 class ResultDropped(UserWarning):

@@ -139,6 +139,12 @@ class GradientClipping:
         if not hasattr(grads, "items"):
             raise not_gradients("clip_gradients", 0, grads)
         found = dict(grads.items())
+        spent = getattr(grads, "spent", {})
+        if spent and not found:
+            by = next(iter(spent.values())).where
+            what = f"{by} has used the gradients up: there is nothing to clip"
+            cure = f"grads = clipping.clip_gradients(grads), before {by}"
+            raise GraphError("clip_gradients", what, cure=cure)
         made: Any = type(grads)
         if not self.is_global:
             return made(

@@ -32,6 +32,7 @@ from burnbook.core.errors import (
     UnknownNameError,
     explain,
     explain_fields,
+    warn_caller,
 )
 from burnbook.core.other_forms import answers_forms
 from burnbook.core.other_names import answers
@@ -130,6 +131,7 @@ class Module(Tree):
         dataclasses.dataclass(eq=False, repr=False)(cls)
         explain_fields(cls)
         guard_constructor(cls)
+        _warn_of_no_fields(cls)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """The same as `forward`."""
@@ -737,6 +739,20 @@ def _let_fields_hide_methods(cls: type) -> None:
             raise FieldError(f"{cls.__name__}.{name}", what, cure=cure)
         if name not in vars(cls):
             setattr(cls, name, dataclasses.field())
+
+
+def _warn_of_no_fields(cls: type) -> None:
+    """Warn of layers in a class without an annotation: nothing ever trains them."""
+    noted = inspect.get_annotations(cls)
+    for name, held in vars(cls).items():
+        if name in noted or not isinstance(held, (Param, Module)):
+            continue
+        if isinstance(held, Module) and not held.named_params():
+            continue
+        what = "a layer without an annotation is no field: it is not trained, nor saved"
+        kind = type(held).__name__
+        cure = f"`{name}: {kind}` in its place, and {cls.__name__}({name}=…)"
+        warn_caller(explain(f"{cls.__name__}.{name}", what, cure=cure))
 
 
 #: What other libraries give to a call, to say that dropout and the like rest.

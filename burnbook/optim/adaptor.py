@@ -43,6 +43,7 @@ from burnbook.module import Module, Param, ParamId
 from burnbook.module.files import files
 from burnbook.module.reparameterization import no_member
 from burnbook.module.tree import params_of, rebuild
+from burnbook.optim.forgotten import LastStep, first_step, later_step
 from burnbook.optim.grads import GradientsParams, MultiGradientsParams, lowest, spend
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
 from burnbook.optim.rule import SimpleOptimizer
@@ -61,6 +62,7 @@ _HELD = (
     "grad_clipping",
     "groups",
     "met",
+    "_from",
     "_paths",
     "_states",
 )  # in an optimizer
@@ -134,6 +136,8 @@ class OptimizerAdaptor:
         >>> AdamConfig().init()
         OptimizerAdaptor(Adam(beta_1=0.9, beta_2=0.999, epsilon=1e-05), 0 states)
     """
+
+    _from = LastStep(0, 0, False)
 
     def __init__(self, optim: Any, grad_clipping: GradientClipping | None = None):
         self.optim = _rule_of(type(self).__name__, optim)
@@ -230,6 +234,7 @@ class OptimizerAdaptor:
         if not hasattr(grads, "is_empty") or isinstance(lr, Module):
             raise _wrong_arguments(lr, module, grads)
         check_rate(lr)
+        is_first = not self._states
         work = _Step(self, lr, module, grads, self._states)
         given = len(grads)
         for param in params_of(module):  # all is checked before anything changes
@@ -244,6 +249,12 @@ class OptimizerAdaptor:
             self._states.update(work.overwritten())
             raise
         self._states.update(work.states)
+        if not is_first:
+            self._from = later_step(self._from, module, lr)
+        elif work.states:
+            first = next(iter(work.states.values()))
+            remembers = any(True for _ in state_tensors(first.state))
+            self._from = first_step(module, made, lr, remembers)
         if not work.states.keys() <= self._paths.keys():
             self._paths.update({p.id: path for path, p in module.named_params()})
         return made

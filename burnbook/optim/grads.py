@@ -105,6 +105,10 @@ class GradientsParams:
             raise _used_up("get", self.spent[id], "look at it")
         return found
 
+    def held(self, id: ParamId) -> Tensor | None:  # noqa: A002
+        """The gradient of a parameter if it is still here, whoever took it."""
+        return self._by_id.get(id)
+
     def remove(self, id: ParamId) -> Tensor | None:  # noqa: A002
         """The same, and take it out."""
         return self._by_id.pop(id, None)
@@ -287,10 +291,11 @@ class GradientsAccumulator:
         0
     """
 
-    __slots__ = ("_sum",)
+    __slots__ = ("_module", "_sum")
 
     def __init__(self) -> None:
         self._sum = GradientsParams()
+        self._module: type = object  # the class of the last module
 
     def accumulate(self, module: Module, grads: GradientsParams) -> None:
         """Add the gradients of a module's parameters; others are left out."""
@@ -305,8 +310,11 @@ class GradientsAccumulator:
             grad = grads.remove(number)
             if grad is not None:
                 taken.append(number)
-                held = self._sum.get(number)
+                held = self._sum.held(number)
                 self._sum.register(number, grad if held is None else held + grad)
+        if taken:
+            self._module = type(module)
+            self._sum.spent.clear()
         spend("accumulate", grads, module, taken)
         if given and not taken:
             what = f"none of the {given} gradients is of a parameter of "
@@ -316,6 +324,9 @@ class GradientsAccumulator:
     def grads(self) -> GradientsParams:
         """The sums (not averages), and start again."""
         sums, self._sum = self._sum, GradientsParams()
+        known = [number for number, _ in sums.items()] or list(sums.spent)
+        took = Spent("accumulator.grads()", self._module)
+        self._sum.spent = dict.fromkeys(known, took)
         return sums
 
     def __repr__(self) -> str:
@@ -346,6 +357,9 @@ def spend(where: str, grads: Any, module: Module, taken: Collection[ParamId]) ->
         return
     what = f"the gradients are used up: an earlier {found[0].where} took them out"
     cure = "GradientsParams.from_grads(loss.backward(), model), anew for each step"
+    if found[0].where.startswith("accumulator"):
+        what = "accumulator.grads() has given the sums before, and started again"
+        cure = "grads = accumulator.grads(), once for each step"
     if found[0].where == "accumulate":
         cure = "optim.step(lr, model, accumulator.grads())"
         what = "the gradients are used up: accumulate took them out, and holds the sums"

@@ -17,7 +17,12 @@ from burnbook.core.errors import (
 from burnbook.core.other_names import closest, required_arguments
 from burnbook.core.roles import MODEL, OPTIMIZER, RATE, in_right_order, wrong_form
 from burnbook.data import DataLoader, Dataset
-from burnbook.lr_scheduler import LrScheduler, observers
+from burnbook.lr_scheduler import (
+    ExponentialLrScheduler,
+    LrScheduler,
+    StepLrScheduler,
+    observers,
+)
 from burnbook.module import Module
 from burnbook.optim import LBFGS, Optimizer, __all__ as optimizers
 from burnbook.train.events import Direction, Split, best_direction
@@ -371,6 +376,34 @@ def short(scheduler: Any, left: int, steps: int, batches: int) -> str:
     return (
         f"{type(scheduler).__name__} {at} {then}: this training takes "
         f"{steps} steps, {batches} in an epoch. Let num_iters be those of the whole run"
+    )
+
+
+FEW_STEPS = 20  # of a trial, where nothing is learned anyway
+NOTHING = 1e-8  # of the first rate: what is left of it trains nothing
+
+
+def vanishing(scheduler: Any, steps: int, batches: int) -> str:
+    """The warning for a rate that falls by the batch where epochs were meant; or "".
+
+    Why only then: a rate that is meant to end low falls by less in each epoch.
+    """
+    name, config = type(scheduler).__name__, getattr(scheduler, "config", None)
+    gamma = getattr(config, "gamma", 1.0)
+    if isinstance(scheduler, StepLrScheduler):
+        size = scheduler.config.step_size
+        left, is_early = gamma ** (steps // size), 2 * size <= batches
+        cure = f"step_size={size * batches}, which is {size} epochs"
+    elif isinstance(scheduler, ExponentialLrScheduler):
+        left, is_early = gamma**steps, gamma**batches < 0.5
+        cure = f"gamma={gamma ** (1 / batches):.6g}, which is {gamma:g} in each epoch"
+    else:
+        return ""
+    if not is_early or left >= NOTHING or steps < FEW_STEPS:
+        return ""
+    return (
+        f"{name} goes on with each batch, and {batches} of them are an epoch: at the "
+        f"end of {steps} steps the rate is {left:.0e} of the first. Let {cure}"
     )
 
 

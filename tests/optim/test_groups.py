@@ -314,6 +314,7 @@ def test_a_module_without_autodiff_can_be_stepped(name):
     assert made.first.weight.val().device() is PLAIN
 
 
+@pytest.mark.filterwarnings("ignore:.*start from one model")  # on purpose
 @every
 def test_what_is_given_is_never_written_to(name):
     module = two()
