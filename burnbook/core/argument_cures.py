@@ -399,6 +399,8 @@ def habit_cure(
         given = ", ".join(texts_of_call(name)) or "loss"
         of = of or "scheduler"
         return f"{of}.observe({given}); lr = {of}.step()"
+    if of is None and name == "__init__" and OF_LOADER.keys() & named.keys():
+        return _loader_cure(named, texts_of_call("DataLoaderBuilder"))
     if named.get("strict") is False and name in ("load_record", "load_file"):
         texts = texts_of_call(name)
         given = (
@@ -408,6 +410,23 @@ def habit_cure(
             given = f"recorder.load({given}, device)"
         return f"{of or 'model'}.load_record({given}, partial=True)"
     return None
+
+
+#: Options of a loader, and how the builder of one says them.
+OF_LOADER = {
+    "batch_size": "batch_size({})",
+    "shuffle": "shuffle(42)",
+    "num_workers": "num_workers({})",
+    "drop_last": "drop_last({})",
+}
+
+
+def _loader_cure(named: dict[str, Any], texts: tuple[str, ...]) -> str:
+    """`DataLoader(dataset, batch_size=8)` of PyTorch as a builder says it."""
+    given = [(n, v) for n, v in named.items() if n in OF_LOADER and v not in (False, 0)]
+    options = "".join(f".{OF_LOADER[name].format(repr(v))}" for name, v in given)
+    dataset = texts[0] if texts else "dataset"
+    return f"DataLoaderBuilder(){options}.build({dataset})"
 
 
 def misfit_of_call(

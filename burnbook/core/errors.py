@@ -154,9 +154,9 @@ def _wrong_fields(
             what = f"{name} is not one of its fields"
             cure = elsewhere.get(name) or _advised(name, free)
             if cure:
-                return what, cure
+                return what, _with_values(cure, named[name])
             near = difflib.get_close_matches(name, free, 1)
-            return what, f"{near[0]}=…" if near else None
+            return what, _with_values(f"{near[0]}=…", named[name]) if near else None
     if len(args) > len(places):
         rate = not places and "weight_decay" in free and _advised("lr", free)
         if rate:  # the first number that other libraries give to an optimizer
@@ -168,6 +168,21 @@ def _wrong_fields(
         verb = "is" if len(missing) == 1 else "are"
         return f"{' and '.join(missing)} {verb} missing", None
     return None
+
+
+def _with_values(cure: str, value: Any) -> str:
+    """Fields with the values that were given to the misspelt one, if they are plain.
+
+    Example:
+        >>> _with_values("beta_1=…, beta_2=…", (0.9, 0.99))
+        'beta_1=0.9, beta_2=0.99'
+    """
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    if cure.count("=…") != len(values) or not all(type(v) in PLAIN for v in values):
+        return cure.split(", ")[0] if cure.endswith("=…") else cure
+    for each in values:
+        cure = cure.replace("=…", f"={each!r}", 1)
+    return cure
 
 
 def _advised(name: str, free: list[str]) -> str | None:

@@ -254,7 +254,7 @@ def field_of(name: str, free: Sequence[str]) -> str | None:
     if value:
         return advice.code if field in free else None
     known = [field for field in advice.code.split(", ") if field in free]
-    return f"{known[0]}=…" if known else None
+    return ", ".join(f"{field}=…" for field in known) or None
 
 
 ADVISERS.append(field_of)

@@ -333,6 +333,11 @@ def no_kind(where: str, kind: object) -> KindError:
 
 
 KIND = type_spec(KindType)
+DRAWN = {  # what other libraries call it
+    **dict.fromkeys(["normal", "randn", "gaussian"], "Normal(0.0, 1.0)"),
+    **dict.fromkeys(["uniform", "rand", "default"], "Uniform(0.0, 1.0)"),
+    "bernoulli": "Bernoulli(0.5)",
+}
 
 
 def _no_device(where: str, device: Any, before: Any) -> BackendError:
@@ -476,6 +481,8 @@ def _draw(
         op, attrs = random_ops.uniform, {"low": cut(how.low), "high": cut(how.high)}
     elif how is not Distribution.Default:
         cure = "Distribution.Uniform(0.0, 1.0), Normal, Bernoulli or Default"
+        word = how.lower() if isinstance(how, str) else ""
+        cure = f"Distribution.{DRAWN[word]}" if word in DRAWN else cure
         raise ConfigError("random", f"{how!r} is not a distribution", cure=cure)
     else:
         top = 255.0 if kind is Int else 1.0
