@@ -342,7 +342,7 @@ def explain(where: str, cls: str, problems: list[Problem]) -> ConfigError:
     return ConfigError(where, what, facts, "; ".join(cures) or None)
 
 
-def _converted(value: Any, spec: TypeSpec, path: str) -> str | None:
+def _converted(value: object, spec: TypeSpec, path: str) -> str | None:
     """The number that a text, a whole float or a list of one stands for."""
     kinds = {part.kind for part in spec.meant} & {int, float}
     if not kinds or not path.isidentifier():
@@ -354,7 +354,7 @@ def _converted(value: Any, spec: TypeSpec, path: str) -> str | None:
     elif not isinstance(value, (str, float)):
         return None
     try:
-        number = float(value)
+        number = float(value)  # type: ignore[arg-type] # what is no number raises
     except (TypeError, ValueError):
         return None
     if not math.isfinite(number) or (float not in kinds and number != int(number)):

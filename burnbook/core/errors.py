@@ -163,6 +163,9 @@ def _wrong_fields(
             return "fields are given by name; the learning rate is not one", rate
         what = f"{len(args)} values given by position, at most {len(places)} fit"
         shown = ", ".join([*places, *[f"{name}=…" for name in free]][: len(args)])
+        sizes = all(type(value) is int for value in args)
+        if places[:2] == ["channels", "kernel_size"] and sizes:
+            shown = _of_pairs(fields, args)
         return what, f"{shown}" if shown else None
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -170,7 +173,16 @@ def _wrong_fields(
     return None
 
 
-def _with_values(cure: str, value: Any) -> str:
+def _of_pairs(fields: list[inspect.Parameter], args: tuple[Any, ...]) -> str:
+    """The sizes of a convolution, which other libraries take one by one, in lists."""
+    first, second, *rest = args
+    dims = str(fields[1].annotation).count("int")
+    kernel = f"[{', '.join([repr(rest[0])] * dims)}]" if dims > 1 else repr(rest[0])
+    more = [f"{f.name}=…" for f in fields[2 : 1 + len(rest)]]
+    return ", ".join([f"[{first}, {second}]", kernel, *more])
+
+
+def _with_values(cure: str, value: object) -> str:
     """Fields with the values that were given to the misspelt one, if they are plain.
 
     Example:

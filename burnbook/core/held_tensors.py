@@ -8,6 +8,7 @@ import ast
 import dataclasses
 import sys
 from collections import abc
+from types import FrameType
 from typing import Any, TypeVar
 
 from burnbook.core.call_source import Asked, asked_at, call_at
@@ -25,7 +26,7 @@ def is_tensor(value: object) -> bool:
     return hasattr(type(value), "into_data") and hasattr(value, "kind")
 
 
-def tensors_in(value: Any) -> dict[str, Any]:
+def tensors_in(value: object) -> dict[str, Any]:
     """The ways to the tensors of an object, the one that is usually meant first.
 
     Example:
@@ -37,7 +38,7 @@ def tensors_in(value: Any) -> dict[str, Any]:
     return {way: found[way] for way in dict.fromkeys([*first, *found])}
 
 
-def _members(value: Any) -> list[tuple[str, Any]]:
+def _members(value: object) -> list[tuple[str, Any]]:
     if isinstance(value, type) or is_tensor(value):
         return []
     if isinstance(value, abc.Mapping):
@@ -115,7 +116,7 @@ def _no_tuple(self: Any) -> Any:
     raise _named(self, type(self).__name__, frame)
 
 
-def _named(holder: Any, where: str, frame: Any) -> ArgumentError:
+def _named(holder: object, where: str, frame: FrameType) -> ArgumentError:
     """The error for an object that is read as a tuple: its parts have names."""
     found, ways = asked_at(frame), list(tensors_in(holder))
     what = "its parts have names, it is no tuple"

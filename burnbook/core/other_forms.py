@@ -7,6 +7,7 @@ The table says for each class which forms it answers, and with what.
 import ast
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from burnbook.core.call_source import asked_at
@@ -105,7 +106,9 @@ def _answering(name: str, form: Form) -> Callable[..., Any]:
     return asked
 
 
-def _error(held: Any, form: Form, frame: Any, is_walked: bool) -> ArgumentError:
+def _error(
+    held: object, form: Form, frame: FrameType, is_walked: bool
+) -> ArgumentError:
     """The error of a form; is_walked: asked for item 0, as `for` and `list` do."""
     name = type(held).__name__
     of = next(CALLED[c.__name__] for c in type(held).__mro__ if c.__name__ in CALLED)

@@ -16,7 +16,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from opcode import opname
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -293,7 +293,7 @@ class OtherName:
         raise _fitted(error, instance, call)
 
 
-def _with_input(cure: str, text: str, frame: Any) -> str:
+def _with_input(cure: str, text: str, frame: FrameType) -> str:
     """A cure with `x.inner()` for what x is: an array, or a tensor without a graph."""
     try:
         value = value_of(ast.parse(text, mode="eval").body, frame)

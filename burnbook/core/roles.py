@@ -32,7 +32,7 @@ WORDS = {
 OWNERS = {"step": "optim.", "accumulate": "accumulator.", "build": "builder."}
 
 
-def role_of(value: Any) -> str:
+def role_of(value: object) -> str:
     """What a thing is for, whether it is an object, its class or its config.
 
     Example:
@@ -42,7 +42,7 @@ def role_of(value: Any) -> str:
     if isinstance(value, Real) and not isinstance(value, bool):
         return RATE
     cls = value if isinstance(value, type) else type(value)
-    kind = (made_by_config(cls) if hasattr(cls, "to_json") else None) or cls
+    kind: Any = (made_by_config(cls) if hasattr(cls, "to_json") else None) or cls
     if hasattr(kind, "find_part"):
         return MODEL
     if any(base.__name__ in CONTAINERS for base in kind.__mro__):
@@ -55,7 +55,7 @@ def role_of(value: Any) -> str:
     return RATE if len(inspect.signature(step).parameters) == 1 else OPTIMIZER
 
 
-def in_form(value: Any, text: str | None, model: str = "model") -> str:
+def in_form(value: object, text: str | None, model: str = "model") -> str:
     """Code that makes what was wanted of a class, a config, or other gradients.
 
     text: what the reader wrote for it; model: what they call the model.
@@ -102,7 +102,7 @@ def in_right_order(
 
 
 def wrong_form(
-    call: str, place: int, value: Any, role: str, model: int | None = None
+    call: str, place: int, value: object, role: str, model: int | None = None
 ) -> tuple[str, str] | None:
     """What is wrong with a class or a config in place of the thing, and the code.
 
@@ -124,7 +124,7 @@ def wrong_form(
     return f"{name} is {kind}, not {role} itself", cure
 
 
-def rate_of(value: Any) -> str | None:
+def rate_of(value: object) -> str | None:
     """The number that a text or a tensor stands for, as code; None for anything else.
 
     Example:
@@ -139,7 +139,7 @@ def rate_of(value: Any) -> str | None:
         return None
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     cls: Any = type(value)
     if hasattr(cls, "accumulate"):
         return "an accumulator"

@@ -566,7 +566,7 @@ def check_rate(lr: float) -> None:
     raise ConfigError("step", f"{lr!r} is not a learning rate", cure=cure)
 
 
-def _wrong_arguments(lr: Any, module: Any, grads: Any) -> GraphError:
+def _wrong_arguments(lr: object, module: object, grads: object) -> GraphError:
     """The error for arguments in another order, or for what is no GradientsParams."""
     order = in_right_order("step", (RATE, MODEL, GRADIENTS), (lr, module, grads))
     if order:

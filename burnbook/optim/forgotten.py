@@ -37,7 +37,7 @@ class LastStep(NamedTuple):
     remembers: bool
 
 
-def first_step(module: Any, made: Any, lr: Any, remembers: bool) -> LastStep:
+def first_step(module: object, made: object, lr: object, remembers: bool) -> LastStep:
     """An optimizer has made its first step: warn where each one has, for nothing.
 
     module: that it was given, made: that it has given. A third new optimizer that goes
@@ -58,12 +58,12 @@ def first_step(module: Any, made: Any, lr: Any, remembers: bool) -> LastStep:
     return found
 
 
-def _start(module: Any, lr: Any, remembers: bool) -> int:
+def _start(module: object, lr: object, remembers: bool) -> int:
     """The model of a step as a number; without a memory, the model and the rate."""
     return id(module) if remembers else hash((id(module), repr(lr)))
 
 
-def later_step(before: LastStep, module: Any, lr: Any) -> LastStep:
+def later_step(before: LastStep, module: object, lr: object) -> LastStep:
     """The step after another one: warn if several began at the same model."""
     last, times, remembers = before
     start = _start(module, lr, remembers)

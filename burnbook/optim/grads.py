@@ -158,7 +158,7 @@ class GradientsParams:
         return f"GradientsParams({len(self)} gradients{used})"
 
 
-def _not_of_a_graph(grads: Any) -> GraphError:
+def _not_of_a_graph(grads: object) -> GraphError:
     """The error for what backward() has not given: a loss, or gradients of a module."""
     what = f"{type(grads).__name__} is not what backward() returns"
     text = (texts_of_call("from_grads") or ("",))[0]

@@ -12,6 +12,7 @@ from typing import Any
 from burnbook.core.call_source import asked_at
 from burnbook.core.errors import ShapeError
 from burnbook.tensor.facts import facts_of
+from burnbook.tensor.methods import Methods
 
 UNPACK = opmap["UNPACK_SEQUENCE"]
 
@@ -22,14 +23,14 @@ def names_unpacked(frame: FrameType) -> int | None:
     return code[at + 1] if code[at] == UNPACK else None
 
 
-def unpacking_error(tensor: Any, count: int, frame: FrameType) -> ShapeError:
+def unpacking_error(tensor: Methods, count: int, frame: FrameType) -> ShapeError:
     """The error for more names, or fewer, than a tensor has rows."""
-    rows = len(tensor)
+    rows = int(tensor.value.shape[0])
     what = f"one tensor with {rows} row{'s' * (rows != 1)}, and {count} names for it"
     return ShapeError("unpacking", what, facts_of(tensor=tensor), _cure(tensor, frame))
 
 
-def _cure(tensor: Any, frame: FrameType) -> str:
+def _cure(tensor: object, frame: FrameType) -> str:
     """The line with one name for one tensor, or the method that gives two."""
     found = asked_at(frame)
     node: Any = found and found.node

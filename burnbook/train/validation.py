@@ -380,10 +380,10 @@ def short(scheduler: Any, left: int, steps: int, batches: int) -> str:
 
 
 FEW_STEPS = 20  # of a trial, where nothing is learned anyway
-NOTHING = 1e-8  # of the first rate: what is left of it trains nothing
+NOTHING = 1e-7  # of the first rate: what is left of it trains nothing
 
 
-def vanishing(scheduler: Any, steps: int, batches: int) -> str:
+def vanishing(scheduler: object, steps: int, batches: int) -> str:
     """The warning for a rate that falls by the batch where epochs were meant; or "".
 
     Why only then: a rate that is meant to end low falls by less in each epoch.
@@ -392,7 +392,7 @@ def vanishing(scheduler: Any, steps: int, batches: int) -> str:
     gamma = getattr(config, "gamma", 1.0)
     if isinstance(scheduler, StepLrScheduler):
         size = scheduler.config.step_size
-        left, is_early = gamma ** (steps // size), 2 * size <= batches
+        left, is_early = gamma ** (steps // size), size < batches
         cure = f"step_size={size * batches}, which is {size} epochs"
     elif isinstance(scheduler, ExponentialLrScheduler):
         left, is_early = gamma**steps, gamma**batches < 0.5
