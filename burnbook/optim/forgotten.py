@@ -60,7 +60,8 @@ def first_step(module: object, made: object, lr: object, remembers: bool) -> Las
 
 def _start(module: object, lr: object, remembers: bool) -> int:
     """The model of a step as a number; without a memory, the model and the rate."""
-    return id(module) if remembers else hash((id(module), repr(lr)))
+    rate = lr if isinstance(lr, float) else None
+    return id(module) if remembers else hash((id(module), rate))
 
 
 def later_step(before: LastStep, module: object, lr: object) -> LastStep:
