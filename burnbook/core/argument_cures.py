@@ -235,7 +235,7 @@ def for_input(value: object, arm: TypeSpec, where: str) -> str | None:
     for name, held in vars(kind).items():
         takes = isinstance(held, classmethod) and inspect.signature(held.__func__)
         if takes and len(takes.parameters) == 2:
-            return f"{kind.__name__}.{name}(x)"
+            return f"{kind.__name__}.{name}(x), or {kind.__name__}({asked})"
     return None
 
 

@@ -26,6 +26,7 @@ from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
     ArgumentError,
+    BurnbookError,
     ConfigError,
     FieldError,
     RecordError,
@@ -140,9 +141,10 @@ class Module(Tree):
         except AttributeError:
             if hasattr(self, "forward"):
                 raise
-        except TypeError:
+        except TypeError as raised:
             if "at" not in kwargs or _takes(self, "at"):
-                error = _not_taken(self, args, kwargs)
+                ours = isinstance(raised, BurnbookError)  # which knows more
+                error = None if ours else _not_taken(self, args, kwargs)
                 if error is None:
                     raise
                 raise error from None

@@ -241,3 +241,13 @@ def test_two_loaders_in_a_list_are_two_arguments(tmp_path):
     error = ran("learner.fit([loader, loader])", known)
     assert error.cure.startswith("fit(loader, loader)")
     assert "2 loaders" in error.what
+
+
+def test_an_error_of_the_layer_itself_knows_more():
+    mha, x = (
+        nn.MultiHeadAttentionConfig(4, 2).init(DEVICE),
+        Tensor.ones([1, 3, 4], DEVICE),
+    )
+    with pytest.raises(BurnbookError) as caught:
+        mha(x, x, x)
+    assert caught.value.cure.endswith(", or MhaInput(query, key, value)")
