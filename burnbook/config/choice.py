@@ -5,13 +5,16 @@ of one type, equal by value, saved as Burn saves its enums.
 """
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
 from burnbook.config.fields import Choices, Reader, explain, type_text
 from burnbook.config.text import encode
+from burnbook.core.argument_cures import init_of, made_by_config
+from burnbook.core.call_source import Call, call_at
 from burnbook.core.converters import type_spec
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, UnknownNameError
 
 E = TypeVar("E", bound="ConfigEnum")
 
@@ -72,6 +75,10 @@ class ConfigEnum(Choices):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name in self.names:
             return self.values[self.names.index(name)]
+        made = None if name.startswith("_") else made_by_config(type(self))
+        if made is not None and hasattr(made, name):
+            frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+            raise _of_what_it_makes(self, made, name, call_at(frame, name))
         raise AttributeError(f"{self!r} has no {name!r}")
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -103,6 +110,17 @@ class ConfigEnum(Choices):
         labels = [f"{label}=" for label in self.names] or [""] * len(self.values)
         pairs = zip(labels, self.values, strict=True)
         return f"{name}({', '.join(label + repr(value) for label, value in pairs)})"
+
+
+def _of_what_it_makes(
+    config: ConfigEnum, made: type, name: str, call: Call | None
+) -> UnknownNameError:
+    """The error for a method of what the choice makes by `init`."""
+    what = f"{made.__name__} has it, which the config makes"
+    of = call.of if call else repr(config)
+    given = "" if call is None or call.args is None else f"({', '.join(call.args)})"
+    cure = f"{of}{init_of(type(config))}.{name}{given}"
+    return UnknownNameError(f"{type(config).__name__}.{name}", what, cure=cure)
 
 
 class unit:  # noqa: N801 - reads as a word of the declaration

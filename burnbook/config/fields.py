@@ -104,7 +104,7 @@ class Reader:
         text = f"{path} must be {type_text(spec)}, not {got}"
         if not path:
             text = f"the JSON must hold the fields of {type_text(spec)} in braces"
-        self.note(text, cure or _choices(value, spec))
+        self.note(text, cure or _choices(value, spec) or _converted(value, spec, path))
         return value
 
     def _plain(self, value: object, spec: TypeSpec, path: str) -> Any:
@@ -342,6 +342,26 @@ def explain(where: str, cls: str, problems: list[Problem]) -> ConfigError:
     return ConfigError(where, what, facts, "; ".join(cures) or None)
 
 
+def _converted(value: object, spec: TypeSpec, path: str) -> str | None:
+    """The number that a text, a whole float or a list of one stands for."""
+    kinds = {part.kind for part in spec.meant} & {int, float}
+    if not kinds or not path.isidentifier():
+        return None
+    if isinstance(value, (list, tuple)) and len(value) == 1:
+        value = value[0]
+    elif hasattr(value, "with_grad_clipping"):  # an optimizer, as PyTorch wants it
+        return f"{path}=0.1: the optimizer is given to the step, or to build"
+    elif not isinstance(value, (str, float)):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type] # what is no number raises
+    except (TypeError, ValueError):
+        return None
+    if not math.isfinite(number) or (float not in kinds and number != int(number)):
+        return None
+    return f"{path}={number if float in kinds else int(number)!r}"
+
+
 def type_text(spec: TypeSpec) -> str:
     """How a type reads in an error: "tuple[int, int]", "float or None"."""
     return spec.text(" or ")
@@ -437,6 +457,9 @@ def _choices(value: object, spec: TypeSpec) -> str | None:
         for name, variant in variants.items()
     }
     meant = [ways[name] for name in ways if name.lower() == str(value).lower()]
+    if type(value) is int and "Explicit" in variants:  # the padding of each side
+        size = ", ".join([repr(value)] * len(variants["Explicit"].types))
+        meant = [f"{spec.kind.__name__}.Explicit({size})"]
     return ", ".join(meant or ways.values())
 
 

@@ -4,8 +4,10 @@ Asked only after an argument has not fitted. The text of a cure is what a reader
 type: it names what was given by what it is, as nobody knows its name here.
 """
 
+import dataclasses
 import inspect
 import os
+import re
 from collections import abc
 from collections.abc import Callable
 from enum import Enum
@@ -13,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.converters import TypeSpec, resolved
 from burnbook.core.dtypes import KindType
+from burnbook.core.held_tensors import cure_for_holder, is_tensor
 from burnbook.core.other_names import closest, home_of, required_arguments
 
 LONGEST = 40  # letters of a value that are shown
@@ -51,11 +55,6 @@ def _short(text: str) -> str:
 
 def _is_plain(value: Any) -> bool:
     return all(isinstance(item, (bool, int, float, str)) for item in value)
-
-
-def is_tensor(value: object) -> bool:
-    """Whether it is a tensor, which this floor knows only by what it has."""
-    return hasattr(type(value), "into_data") and hasattr(value, "kind")
 
 
 def is_config(value: object) -> bool:
@@ -175,16 +174,16 @@ def for_class(value: object, arm: TypeSpec, where: str) -> str | None:
     if not isinstance(value, type) or not isinstance(arm.kind, type):
         return None
     if isinstance(value, KindType) or not _is_below(value, arm.kind):
-        return _made_by_config(value, arm)
+        return _for_config_class(value, arm)
     return f"{value.__name__}({required(value)})"
 
 
-def _made_by_config(value: type, arm: TypeSpec) -> str | None:
+def _for_config_class(value: type, arm: TypeSpec) -> str | None:
     """The class of a config in place of what it makes."""
-    made = _makes(value)
+    made = made_by_config(value)
     if made is None or not _is_below(made, arm.kind):
         return None
-    return f"{value.__name__}({required(value)}){_init(value)}"
+    return f"{value.__name__}({required(value)}){init_of(value)}"
 
 
 def _is_below(cls: object, kind: object) -> bool:
@@ -194,10 +193,10 @@ def _is_below(cls: object, kind: object) -> bool:
         return False
 
 
-def _makes(config: type) -> type | None:
+def made_by_config(config: type) -> type | None:
     """What a config makes, by the annotation of its `init`."""
     init = _own(config, "init")
-    if init is None or not hasattr(config, "to_json"):
+    if init is None or not (hasattr(config, "to_json") or hasattr(config, "variants")):
         return None
     inner = inspect.unwrap(init) if callable(init) else None
     found = getattr(inner, "__annotations__", {}).get("return")
@@ -205,7 +204,8 @@ def _makes(config: type) -> type | None:
     return made if isinstance(made, type) else None
 
 
-def _init(config: type) -> str:
+def init_of(config: type) -> str:
+    """The call of the `init` of a config: ".init(device)" or ".init()"."""
     takes = inspect.signature(_own(config, "init")).parameters
     return ".init(device)" if "device" in takes else ".init()"
 
@@ -214,10 +214,29 @@ def for_config(value: object, arm: TypeSpec, where: str) -> str | None:
     """A config in place of what it makes."""
     if isinstance(value, type) or not is_config(value):
         return None
-    made = _makes(type(value))
+    made = made_by_config(type(value))
     if made and not (_is_below(made, arm.kind) or _is_protocol(arm.kind)):
         return None
-    return f"{type(value).__name__}(…){_init(type(value))}"
+    return f"{type(value).__name__}(…){init_of(type(value))}"
+
+
+def for_holder(value: object, arm: TypeSpec, where: str) -> str | None:
+    """An object with tensors in place of one of them."""
+    return cure_for_holder(value, "x") if _name(arm) == "Tensor" else None
+
+
+def for_input(value: object, arm: TypeSpec, where: str) -> str | None:
+    """A tensor in place of the object that holds the inputs of a layer."""
+    if not is_tensor(value) or not dataclasses.is_dataclass(arm.kind):
+        return None
+    kind: Any = arm.kind
+    if "," not in (asked := required(kind)):
+        return f"{kind.__name__}({'x' if asked else ''})"
+    for name, held in vars(kind).items():
+        takes = isinstance(held, classmethod) and inspect.signature(held.__func__)
+        if takes and len(takes.parameters) == 2:
+            return f"{kind.__name__}.{name}(x), or {kind.__name__}({asked})"
+    return None
 
 
 def for_array(value: object, arm: TypeSpec, where: str) -> str | None:
@@ -241,6 +260,8 @@ def for_tensor(value: object, arm: TypeSpec, where: str) -> str | None:
     """A tensor where a number, a list or an array belongs."""
     if not is_tensor(value):
         return None
+    if where in ("Tensor.cat", "Tensor.stack"):
+        return joined(where)
     if arm.kind in (int, float, bool):
         return "x.into_scalar(), of a tensor with one element"
     if arm.kind is np.ndarray:
@@ -248,6 +269,13 @@ def for_tensor(value: object, arm: TypeSpec, where: str) -> str | None:
     if arm.form in ("items", "tuple"):
         return "x.into_data().to_list()"
     return None
+
+
+def joined(where: str) -> str:
+    """`Tensor.cat(x, y, 0)` with the tensors in a list."""
+    texts = list(texts_of_call(where.rpartition(".")[2])) or ["x", "y", "dim"]
+    dim = texts.pop() if re.fullmatch(r"-?\d+|dim", texts[-1]) else "0"
+    return f"{where}([{', '.join(texts)}], {dim})"
 
 
 def for_number(value: object, arm: TypeSpec, where: str) -> str | None:
@@ -310,6 +338,8 @@ def for_name(value: object, arm: TypeSpec, where: str) -> str | None:
     if home_of(kind.__name__) is None:
         return None
     if hasattr(kind, "find_part"):
+        if hasattr(type(getattr(value, "model", None)), "find_part"):
+            return f"{type(value).__name__.lower()}.model"
         return "a module, such as LinearConfig(3, 2).init(device)"
     return f"{kind.__name__}({required(kind)})"
 
@@ -327,6 +357,8 @@ LOOKS: tuple[Cure, ...] = (
     for_kind,
     for_class,
     for_config,
+    for_holder,
+    for_input,
     for_array,
     for_tensor,
     for_number,
@@ -354,6 +386,47 @@ def number_cure(where: str, function: Callable[..., Any], of: str | None) -> str
         and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     ]
     return f"{where}({', '.join(shown)})"
+
+
+def habit_cure(
+    name: str, args: tuple[Any, ...], named: dict[str, Any], of: str | None
+) -> str | None:
+    """The call that has the meaning of one in another library; None if it is none.
+
+    name: of the method; of: what the reader has written before the dot.
+    """
+    if name == "step" and args and hasattr(args[0], "observe"):  # a plateau's metric
+        given = ", ".join(texts_of_call(name)) or "loss"
+        of = of or "scheduler"
+        return f"{of}.observe({given}); lr = {of}.step()"
+    if of is None and name == "__init__" and OF_LOADER.keys() & named.keys():
+        return _loader_cure(named, texts_of_call("DataLoaderBuilder"))
+    if named.get("strict") is False and name in ("load_record", "load_file"):
+        texts = texts_of_call(name)
+        given = (
+            texts[0] if texts else name.removeprefix("load_").replace("file", "path")
+        )
+        if name == "load_file":
+            given = f"recorder.load({given}, device)"
+        return f"{of or 'model'}.load_record({given}, partial=True)"
+    return None
+
+
+#: Options of a loader, and how the builder of one says them.
+OF_LOADER = {
+    "batch_size": "batch_size({})",
+    "shuffle": "shuffle(42)",
+    "num_workers": "num_workers({})",
+    "drop_last": "drop_last({})",
+}
+
+
+def _loader_cure(named: dict[str, Any], texts: tuple[str, ...]) -> str:
+    """`DataLoader(dataset, batch_size=8)` of PyTorch as a builder says it."""
+    given = [(n, v) for n, v in named.items() if n in OF_LOADER and v not in (False, 0)]
+    options = "".join(f".{OF_LOADER[name].format(repr(v))}" for name, v in given)
+    dataset = texts[0] if texts else "dataset"
+    return f"DataLoaderBuilder(){options}.build({dataset})"
 
 
 def misfit_of_call(

@@ -29,6 +29,7 @@ import numpy as np
 from burnbook.core.argument_cures import (
     cure_of,
     given,
+    habit_cure,
     misfit_of_call,
     number_cure,
     wanted,
@@ -36,6 +37,7 @@ from burnbook.core.argument_cures import (
 from burnbook.core.call_source import callee_at
 from burnbook.core.converters import ANYTHING, TypeSpec, resolved, type_spec
 from burnbook.core.errors import ArgumentError, BurnbookError, UnknownNameError
+from burnbook.core.held_tensors import facts_of_tensors
 from burnbook.core.other_names import ON_PACKAGE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,6 +80,7 @@ class Misfit(NamedTuple):
     name: str
     value: object
     spec: TypeSpec
+    default: object = inspect.Parameter.empty
 
 
 def fits(value: object, spec: TypeSpec) -> bool:
@@ -252,7 +255,7 @@ class Signature(NamedTuple):
         """The first argument that does not fit; `skip` are not looked at."""
         for parameter, value in self._pairs(args, named, skip):
             if not isinstance(value, parameter.quick) and not parameter.takes(value):
-                return Misfit(parameter.name, value, parameter.spec)
+                return Misfit(parameter.name, value, parameter.spec, parameter.default)
         return None
 
     def fits_by_type(
@@ -361,7 +364,11 @@ def refusal(
     what = f"{found.name} must be {wanted(found.spec)}, not {given(found.value)}"
     cure = f"{where}({', '.join(order)})" if order else None
     cure = cure or cure_of(found.value, found.spec, where)
-    return ArgumentError(where, what, cure=cure)
+    if cure is None and type(found.default) in (int, float, str):
+        cure = f"{found.name}={found.default!r}"
+    held = any(getattr(a.kind, "__name__", "") == "Tensor" for a in found.spec.meant)
+    facts = facts_of_tensors(found.value) if held else []
+    return ArgumentError(where, what, facts, cure)
 
 
 def explained(
@@ -444,7 +451,9 @@ def _wrong_number(
     what = misfit_of_call(inspect.unwrap(function), args, named)
     if what is None:
         return None
-    cure = number_cure(where, inspect.unwrap(function), _written(function))
+    of = _written(function)
+    cure = habit_cure(function.__name__, args, named, of)
+    cure = cure or number_cure(where, inspect.unwrap(function), of)
     return ArgumentError(where, what, cure=cure)
 
 
@@ -526,6 +535,11 @@ def guarded(function: F) -> F:
     def call(*args: object, **named: object) -> Any:
         try:
             return function(*args, **named)
+        except UnknownNameError as error:
+            found = misfit(function, args, named)
+            if found is None:
+                raise
+            raise refusal(place_of(function, args), found) from cause_of(error)
         except RAW as error:
             raise explained(error, function, args, named) from cause_of(error)
 

@@ -230,6 +230,42 @@ def callee_at(frame: FrameType, name: str) -> str | None:
     return _shown(text, called.value) if named else None
 
 
+class OwnCall(NamedTuple):
+    """A call of the reader's own: what is called, and the arguments by position."""
+
+    of: str
+    args: tuple[str, ...]
+
+
+def own_call(name: str) -> OwnCall | None:
+    """The reader's own call of a function that runs now, as it was written."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    found = None if frame is None else _node_at(frame, ast.Call)
+    if found is None:
+        return None
+    node, _, text = found
+    of, args = _piece(text, node.func), [_piece(text, each) for each in node.args]
+    is_it = not name or (of is not None and re.split(r"\W", of)[-1] == name)
+    if of is None or not is_it or "\n" in of:
+        return None
+    if any(arg is None or len(arg) > 2 * LONGEST or "\n" in arg for arg in args):
+        return None
+    return OwnCall(of if len(of) <= LONGEST else name, tuple(map(str, args)))
+
+
+def own_call_of() -> OwnCall | None:
+    """The reader's own call that runs now, whatever is called: `model(x)`."""
+    return own_call("")
+
+
+def texts_of_call(name: str) -> tuple[str, ...]:
+    """The arguments by position of the reader's own call of a function; or none."""
+    found = own_call(name)
+    return () if found is None else found.args
+
+
 def fill(pattern: str, code: str, call: Call, first: str) -> str | None:
     """A line of code with the reader's names and numbers in place of the example's.
 
@@ -274,6 +310,16 @@ def _in_place(text: str | None, found: re.Match[str]) -> str:
     is_number = isinstance(node, ast.Constant) and not after.startswith(".")
     is_closed = text.startswith("(") and text.endswith(")") and _closes(text)
     return text if isinstance(node, WHOLE) or is_number or is_closed else f"({text})"
+
+
+def in_brackets(text: str) -> str:
+    """An expression that a dot may follow."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return text
+    closed = text.startswith("(") and text.endswith(")") and _closes(text)
+    return text if isinstance(node, WHOLE) or closed else f"({text})"
 
 
 def _closes(text: str) -> bool:

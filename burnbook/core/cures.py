@@ -64,6 +64,9 @@ def for_linear(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
             f"LinearConfig({x[-1]}, {weight[1]}); or for whole examples "
             f"x.flatten(1, {len(x) - 1}) and LinearConfig({prod(x[1:])}, {weight[1]})"
         )
+    if len(x) == 1 and x[0] > weight[0] and x[0] % weight[0] == 0:
+        rows = f"x.reshape([{x[0] // weight[0]}, {weight[0]}])"
+        return f"{rows}: flatten(1, -1) keeps the batch, flatten() does not"
     if x[-1] == weight[1]:
         return f"LinearConfig({x[-1]}, …): the sizes of two layers may be swapped"
     return f"LinearConfig({x[-1]}, {weight[1]})"
@@ -81,6 +84,33 @@ def for_matmul(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
     return f"y of shape [{x[-1]}, {y[-1]}]"
 
 
+def channels_moved(x: Shape, channels: int, dim: int = 1) -> str | None:
+    """The channels where a layer wants them, in dim 1 or last; None if they are not.
+
+    Example:
+        >>> channels_moved([2, 8, 8, 3], 3), channels_moved([2, 8, 8, 3], 4)
+        ('x.permute([0, 3, 1, 2]): the channels come last', None)
+    """
+    if len(x) < 3:
+        return None
+    if dim == 1 and x[-1] == channels:
+        order = [0, len(x) - 1, *range(1, len(x) - 1)]
+        return f"x.permute({order}): the channels come last"
+    if dim == -1 and x[1] == channels:
+        return f"x.permute({[0, *range(2, len(x)), 1]}): the channels come second"
+    return None
+
+
+def for_transposed_conv(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """A transposed convolution: channels that come last, or no batch."""
+    x, weight = shapes["x"], shapes["weight"]
+    if len(x) == len(weight) - 1 and x[0] == weight[0]:
+        return "x.unsqueeze_dim(0): a batch of one"
+    if len(x) != len(weight) or x[1] == weight[0]:
+        return None
+    return channels_moved(x, weight[0]) or f"a layer for {x[1]} channels"
+
+
 def for_conv(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
     """A convolution: channels that come last, or another number of channels."""
     x, weight = shapes["x"], shapes["weight"]
@@ -91,9 +121,9 @@ def for_conv(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
         return "x.unsqueeze_dim(0): a batch of one" if x[0] == channels else None
     if x[1] == channels:  # the sizes are another matter
         return None
-    if x[-1] == channels:
-        order = [0, len(x) - 1, *range(1, len(x) - 1)]
-        return f"x.permute({order}): the channels come last"
+    moved = channels_moved(x, channels)
+    if moved:
+        return moved
     if len(x) == 4:
         return f"Conv2dConfig([{x[1]}, {weight[0]}], …)"
     return f"a layer for {x[1]} channels"
@@ -179,17 +209,25 @@ def for_norm(config: str, dim: int) -> Cure:
         x = shapes["x"]
         if len(x) == 2 and config == "BatchNormConfig" and x[0] == shapes["gamma"][0]:
             return "x.transpose(): the rows are the batch"
-        return f"{config}({x[dim]})"
+        return channels_moved(x, shapes["gamma"][0], dim) or f"{config}({x[dim]})"
 
     return look
 
 
 def for_state(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
     """A state of another batch: none, which begins with zeros, or a part of it."""
-    batch = shapes["x"][0]
+    x = shapes["x"]
+    if len(x) == 2:
+        one = "x.unsqueeze_dim(0), a batch of one sequence"
+        return f"{one}; or x.unsqueeze_dim(1), sequences of one step"
+    batch = x[0]
     held = [shape for name, shape in shapes.items() if name in ("cell", "hidden")]
+    if held and len(held[0]) == 3 and held[0][0] == 1:  # layers first, in PyTorch
+        return ".squeeze_dim(0) of each part of the state, which has no dim of layers"
     if not held or held[0][0] == batch:
         return None
+    if len(x) == 3 and held[0][0] == x[1]:
+        return "x.swap_dims(0, 1): the steps come first; or with_batch_first(False)"
     if held[0][0] > batch:
         return f"state=None, or .narrow(0, 0, {batch}) of each part of the state"
     return "state=None, which begins with zeros"
@@ -228,6 +266,7 @@ CURES: dict[str, Cure] = {
     "matmul": for_matmul,
     "conv2d": for_conv,
     "conv": for_conv,
+    "conv_transpose": for_transposed_conv,
     "cross_entropy": for_classes,
     "reshape": for_reshape,
     "mask_fill": for_mask,

@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -93,7 +94,10 @@ class BurnbookError(Exception):
         return render(self)
 
     def __str__(self) -> str:
-        where = f"{self.path}: {self.where}" if self.path else self.where
+        where = self.where
+        again = re.match(rf"{re.escape(self.path)}\b", where)  # once is enough
+        if self.path and not again:
+            where = f"{self.path}: {where}"
         return explain(where, self.what, self.facts, self.cure)
 
 
@@ -150,20 +154,47 @@ def _wrong_fields(
             what = f"{name} is not one of its fields"
             cure = elsewhere.get(name) or _advised(name, free)
             if cure:
-                return what, cure
+                return what, _with_values(cure, named[name])
             near = difflib.get_close_matches(name, free, 1)
-            return what, f"{near[0]}=…" if near else None
+            return what, _with_values(f"{near[0]}=…", named[name]) if near else None
     if len(args) > len(places):
         rate = not places and "weight_decay" in free and _advised("lr", free)
         if rate:  # the first number that other libraries give to an optimizer
             return "fields are given by name; the learning rate is not one", rate
         what = f"{len(args)} values given by position, at most {len(places)} fit"
         shown = ", ".join([*places, *[f"{name}=…" for name in free]][: len(args)])
+        sizes = all(type(value) is int for value in args)
+        if places[:2] == ["channels", "kernel_size"] and sizes:
+            shown = _of_pairs(fields, args)
         return what, f"{shown}" if shown else None
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         return f"{' and '.join(missing)} {verb} missing", None
     return None
+
+
+def _of_pairs(fields: list[inspect.Parameter], args: tuple[Any, ...]) -> str:
+    """The sizes of a convolution, which other libraries take one by one, in lists."""
+    first, second, *rest = args
+    dims = str(fields[1].annotation).count("int")
+    kernel = f"[{', '.join([repr(rest[0])] * dims)}]" if dims > 1 else repr(rest[0])
+    more = [f"{f.name}=…" for f in fields[2 : 1 + len(rest)]]
+    return ", ".join([f"[{first}, {second}]", kernel, *more])
+
+
+def _with_values(cure: str, value: object) -> str:
+    """Fields with the values that were given to the misspelt one, if they are plain.
+
+    Example:
+        >>> _with_values("beta_1=…, beta_2=…", (0.9, 0.99))
+        'beta_1=0.9, beta_2=0.99'
+    """
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    if cure.count("=…") != len(values) or not all(type(v) in PLAIN for v in values):
+        return cure.split(", ")[0] if cure.endswith("=…") else cure
+    for each in values:
+        cure = cure.replace("=…", f"={each!r}", 1)
+    return cure
 
 
 def _advised(name: str, free: list[str]) -> str | None:
@@ -241,7 +272,7 @@ class FrozenError(BurnbookError, dataclasses.FrozenInstanceError):
     """Something that never changes is assigned to."""
 
 
-def warn_caller(text: str) -> None:
+def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn, with the line outside of this library from which the call came.
 
     In a thread of the library's own there is none; then its first line is named.
@@ -249,7 +280,7 @@ def warn_caller(text: str) -> None:
     level, frame = 0, inspect.currentframe()
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "burnbook":
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level + 1)
+    warnings.warn(text, category, stacklevel=level + 1)
 
 
 class ResultDropped(UserWarning):

@@ -5,6 +5,7 @@ Whoever knows PyTorch, NumPy, Keras or Rust Burn types their names first. The ta
 are looked at only when a name was not found, so nothing is slower for them.
 """
 
+import ast
 import difflib
 import dis
 import functools
@@ -15,10 +16,12 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from opcode import opname
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from burnbook.core.call_source import Call, call_at, fill
+import numpy as np
+
+from burnbook.core.call_source import Call, call_at, fill, in_brackets, value_of
 from burnbook.core.errors import ADVISERS, UnknownNameError
 
 NEAREST = "the nearest: "  # how the remark begins where the code is something else
@@ -251,7 +254,7 @@ def field_of(name: str, free: Sequence[str]) -> str | None:
     if value:
         return advice.code if field in free else None
     known = [field for field in advice.code.split(", ") if field in free]
-    return f"{known[0]}=…" if known else None
+    return ", ".join(f"{field}=…" for field in known) or None
 
 
 ADVISERS.append(field_of)
@@ -285,7 +288,22 @@ class OtherName:
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
         call = call_at(frame, self.name)
         error = unknown(owner.__name__, self.of, self.name, call=call)
+        if call and call.args and ".inner()" in (error.cure or ""):
+            error.cure = _with_input(str(error.cure), call.args[0], frame)
         raise _fitted(error, instance, call)
+
+
+def _with_input(cure: str, text: str, frame: FrameType) -> str:
+    """A cure with `x.inner()` for what x is: an array, or a tensor without a graph."""
+    try:
+        value = value_of(ast.parse(text, mode="eval").body, frame)
+    except SyntaxError:
+        return cure
+    code = f"{text}.inner()"
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return cure.replace(code, f"Tensor.from_data({text})")
+    device = getattr(value, "backend", None)
+    return cure if getattr(device, "ad_enabled", True) else cure.replace(code, text)
 
 
 def _fitted(
@@ -302,9 +320,33 @@ def _fitted(
         error.facts[:] = [] if one else [f"one number of {count}: say which"]
         of = call.of if call else "x"
         error.cure = ", or ".join(f"{of}.{text}" for text in texts)
+    elif error.cure and ".mask_where(" in error.cure:
+        error.cure = _with_number(error.cure)
     elif error.cure and "to_device(" in error.cure:
         error.cure = _to_device(error.cure, instance)
     return error
+
+
+NUMBER = r"\(?-?\d[\d.e-]*\)?|float\(.*\)"
+
+
+def _with_number(cure: str) -> str:
+    """`where` with a number: a tensor that is filled with it.
+
+    Example:
+        >>> _with_number("(0.0).mask_where(mask.bool_not(), x)")
+        'x.mask_fill(mask, 0.0)'
+        >>> _with_number("x.mask_where(mask.bool_not(), 0.0)")
+        'x.mask_fill(mask.bool_not(), 0.0)'
+    """
+    if found := re.fullmatch(
+        rf"({NUMBER})\.mask_where\((.+)\.bool_not\(\), (.+)\)", cure
+    ):
+        number, mask, x = found[1].strip("()"), found[2], found[3]
+        return f"{in_brackets(x)}.mask_fill({mask}, {number})"
+    if found := re.fullmatch(rf"(.+)\.mask_where\((.+), ({NUMBER})\)", cure):
+        return f"{found[1]}.mask_fill({found[2]}, {found[3]})"
+    return cure
 
 
 def _to_device(cure: str, instance: object) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 from burnbook.config import ConfigEnum, holding
 from burnbook.core.arrays import has_no_elements
 from burnbook.core.dropped import result_matters
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, GraphError
+from burnbook.core.roles import GRADIENTS, wrong_form
 from burnbook.ops.lbfgs import clip_scale, length
 from burnbook.tensor import Tensor, apply
 
@@ -135,7 +136,15 @@ class GradientClipping:
             >>> clipped, round(clipped.norm(), 3)
             (GradientsParams(2 gradients), 1.0)
         """
+        if not hasattr(grads, "items"):
+            raise not_gradients("clip_gradients", 0, grads)
         found = dict(grads.items())
+        spent = getattr(grads, "spent", {})
+        if spent and not found:
+            by = next(iter(spent.values())).where
+            what = f"{by} has used the gradients up: there is nothing to clip"
+            cure = f"grads = clipping.clip_gradients(grads), before {by}"
+            raise GraphError("clip_gradients", what, cure=cure)
         made: Any = type(grads)
         if not self.is_global:
             return made(
@@ -160,6 +169,17 @@ class GradientClipping:
 
     def __repr__(self) -> str:
         return f"GradientClipping({self.config!r})"
+
+
+def not_gradients(
+    where: str, place: int, grads: object, model: int | None = None
+) -> GraphError:
+    """The error for what is no GradientsParams; place, model: among the arguments."""
+    found = wrong_form(where, place, grads, GRADIENTS, model)
+    what = f"{type(grads).__name__} is not GradientsParams"
+    cure = "GradientsParams.from_grads(loss.backward(), model)"
+    what, cure = found or (what, cure)
+    return GraphError(where, what, cure=cure)
 
 
 def scaled(grad: Tensor, scale: float | Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 from burnbook.config import Config
 from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ArgumentError, ConfigError, RecordError
+from burnbook.core.roles import RATE, rate_of, wrong_form
 from burnbook.optim.groups import ModuleLearningRate
 
 NUMBER = "value"  # the name of a number that has none: of a schedule of one's own
@@ -101,9 +102,8 @@ class ConstantLr:
         if not plain or not 0.0 <= lr < float("inf"):
             what = f"{lr!r} is not a learning rate"
             cure = "a number of at least 0, such as 1e-4, or a scheduler"
-            if hasattr(lr, "init"):
-                name = type(lr).__name__
-                what, cure = f"{name} is only a config", f"{name}(...).init()"
+            found = wrong_form("ConstantLr", -1, lr, RATE)
+            what, cure = found or (what, rate_of(lr) or cure)
             raise ConfigError("ConstantLr", what, cure=cure)
         self.lr = lr if isinstance(lr, ModuleLearningRate) else float(lr)
 

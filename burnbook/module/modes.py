@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from burnbook.core.call_source import own_call
 from burnbook.core.errors import ConfigError
 from burnbook.module.param import Param
 from burnbook.module.tree import MODULES, Tree
@@ -64,6 +65,13 @@ def no_part(where: str, path: object, parts: list[str]) -> ConfigError:
     if not isinstance(path, str):
         what = f"{type(path).__name__} is not the path of a part"
         first = parts[0] if parts else "backbone"
+        name = where.rpartition(".")[2]
+        if isinstance(path, bool) and name in ("train", "eval"):
+            mode = name if path else {"train": "eval", "eval": "train"}[name]
+            what = f"it takes paths of parts, not {path}"
+            own = own_call(name)
+            of = own.of.rpartition(".")[0] if own else "model"
+            return ConfigError(where, what, cure=f"{of} = {of}.{mode}()")
         return ConfigError(where, what, cure=f'a text, such as "{first}"')
     near = [name for name in parts if path and f"{name}.".startswith(f"{path}.")]
     near = near[:3] or [name for name in parts if path.startswith(f"{name}.")][-1:]

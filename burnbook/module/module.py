@@ -19,18 +19,23 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from burnbook.backend.base import Backend
+from burnbook.core.argument_cures import misfit_of_call
+from burnbook.core.call_source import own_call_of
 from burnbook.core.converters import ANYTHING, TypeSpec, remember_scope
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
     ArgumentError,
+    BurnbookError,
     ConfigError,
     FieldError,
     RecordError,
     UnknownNameError,
     explain,
     explain_fields,
+    warn_caller,
 )
+from burnbook.core.other_forms import answers_forms
 from burnbook.core.other_names import answers
 from burnbook.core.tree import like
 from burnbook.module import modes, records
@@ -81,6 +86,7 @@ R = TypeVar("R")  # what a store says about loading
 MAY_HIDE = "features"  # the one method that a field may hide
 
 
+@answers_forms("Module")
 @answers("Module")
 @dataclass_transform(eq_default=False, kw_only_default=False)
 class Module(Tree):
@@ -126,6 +132,7 @@ class Module(Tree):
         dataclasses.dataclass(eq=False, repr=False)(cls)
         explain_fields(cls)
         guard_constructor(cls)
+        _warn_of_no_fields(cls)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """The same as `forward`."""
@@ -134,9 +141,13 @@ class Module(Tree):
         except AttributeError:
             if hasattr(self, "forward"):
                 raise
-        except TypeError:
+        except TypeError as raised:
             if "at" not in kwargs or _takes(self, "at"):
-                raise
+                ours = isinstance(raised, BurnbookError)  # which knows more
+                error = None if ours else _not_taken(self, args, kwargs)
+                if error is None:
+                    raise
+                raise error from None
             what = "it has no argument at: a field called features hides the method"
             cure = "Module.features(model, x, at=…)"
             where = f"{type(self).__name__}.forward"
@@ -730,6 +741,42 @@ def _let_fields_hide_methods(cls: type) -> None:
             raise FieldError(f"{cls.__name__}.{name}", what, cure=cure)
         if name not in vars(cls):
             setattr(cls, name, dataclasses.field())
+
+
+def _warn_of_no_fields(cls: type) -> None:
+    """Warn of layers in a class without an annotation: nothing ever trains them."""
+    noted = inspect.get_annotations(cls)
+    for name, held in vars(cls).items():
+        if name in noted or not isinstance(held, (Param, Module)):
+            continue
+        if isinstance(held, Module) and not held.named_params():
+            continue
+        what = "a layer without an annotation is no field: it is not trained, nor saved"
+        kind = type(held).__name__
+        cure = f"`{name}: {kind}` in its place, and {cls.__name__}({name}=…)"
+        warn_caller(explain(f"{cls.__name__}.{name}", what, cure=cure))
+
+
+#: What other libraries give to a call, to say that dropout and the like rest.
+MODES = ("training", "train", "is_training", "mode")
+
+
+def _not_taken(
+    module: Any, args: tuple[object, ...], named: dict[str, Any]
+) -> ArgumentError | None:
+    """The error for a call whose arguments `forward` does not take; else None."""
+    what = misfit_of_call(type(module).forward, (module, *args), named)
+    if what is None:
+        return None
+    own, name = own_call_of(), f"{type(module).__name__}.forward"
+    of, given = own if own else ("model", ["x"])
+    modes = [word for word in MODES if word in named]
+    cure = None
+    if modes:
+        what = f"{modes[0]} is not said in the call: the model is in a mode"
+        mode = "train" if named[modes[0]] else "eval"
+        cure = f"{of}.{mode}()({', '.join(given)})"
+    return ArgumentError(name, what, cure=cure)
 
 
 def _takes(module: Any, name: str) -> bool:

@@ -286,7 +286,8 @@ def from_zero_to_one(config: Config, name: str) -> None:
     value = getattr(config, name)
     if value is not None and not 0.0 <= value <= 1.0:
         what = f"{name} is {value}, not between 0 and 1"
-        raise ConfigError(type(config).__name__, what)
+        share = f"{name}={value / 100:g}" if 2.0 <= value <= 100.0 else None
+        raise ConfigError(type(config).__name__, what, cure=share)
 
 
 def divide_into(groups: int, config: Config, channels: Sequence[int]) -> None:
@@ -294,7 +295,7 @@ def divide_into(groups: int, config: Config, channels: Sequence[int]) -> None:
     if any(count % groups for count in channels):
         raise ConfigError(
             type(config).__name__,
-            f"{list(channels)} channels do not make {groups} groups",
+            f"{' and '.join(map(str, channels))} channels do not make {groups} groups",
             cure="groups that divide "
             + ("both numbers" if len(channels) > 1 else "the number")
             + " of channels",

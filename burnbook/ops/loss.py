@@ -80,5 +80,22 @@ def _inside(xp: ArrayNamespace, logits: Array, targets: Array) -> None:
             "cross_entropy",
             f"target {wrong} is not one of the {classes} classes",
             [("logits", f"{list(logits.shape)}"), ("targets", f"{low} … {high}")],
-            f"targets from 0 to {classes - 1}",
+            _cure(xp, targets, classes),
         )
+
+
+def _cure(xp: ArrayNamespace, targets: Array, classes: int) -> str:
+    """What is right for targets outside of the classes: counted from 1, or padding."""
+    low, high = int(targets.min()), int(targets.max())
+    if low == 1 and high == classes:
+        return "targets - 1, if they count from 1"
+    below = targets[targets < 0]
+    if high < classes and len(below) and bool(xp.all(below == low)):
+        left_out = f"pad_tokens=[{low}], pads_count=False"
+        return f"CrossEntropyLossConfig({left_out}), if {low} marks what is left out"
+    return f"targets from 0 to {classes - 1}"
+
+
+def refuse_strange_targets(xp: Any, logits: Array, targets: Array) -> None:
+    """Refuse targets that are not one of the classes, where the op itself is not run."""
+    _inside(xp, logits, targets)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
@@ -24,15 +25,25 @@ from burnbook.core.errors import (
 )
 from burnbook.core.files import PathLike
 from burnbook.core.other_names import answers, tables, unknown
+from burnbook.core.roles import (
+    GRADIENTS,
+    MODEL,
+    RATE,
+    in_right_order,
+    rate_of,
+    wrong_form,
+)
 from burnbook.grad_clipping.clipping import (
     GradientClipping,
     GradientClippingConfig,
+    not_gradients,
     scaled,
 )
 from burnbook.module import Module, Param, ParamId
 from burnbook.module.files import files
 from burnbook.module.reparameterization import no_member
 from burnbook.module.tree import params_of, rebuild
+from burnbook.optim.forgotten import LastStep, first_step, later_step
 from burnbook.optim.grads import GradientsParams, MultiGradientsParams, lowest, spend
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
 from burnbook.optim.rule import SimpleOptimizer
@@ -51,6 +62,7 @@ _HELD = (
     "grad_clipping",
     "groups",
     "met",
+    "_from",
     "_paths",
     "_states",
 )  # in an optimizer
@@ -124,6 +136,8 @@ class OptimizerAdaptor:
         >>> AdamConfig().init()
         OptimizerAdaptor(Adam(beta_1=0.9, beta_2=0.999, epsilon=1e-05), 0 states)
     """
+
+    _from = LastStep(0, 0, False)
 
     def __init__(self, optim: Any, grad_clipping: GradientClipping | None = None):
         self.optim = _rule_of(type(self).__name__, optim)
@@ -217,14 +231,10 @@ class OptimizerAdaptor:
         Why: the step count of a parameter is its own, so a part that trains now and
         then is corrected for as many steps as it made.
         """
-        if not hasattr(grads, "is_empty"):
-            name, cure = type(grads).__name__, "from_grads(loss.backward(), model)"
-            what, cure = f"{name} is not GradientsParams", f"GradientsParams.{cure}"
-            if isinstance(lr, Module):
-                what = "the rate comes first, then the model, then its gradients"
-                cure = "optim.step(lr, model, grads)"
-            raise GraphError("step", what, cure=cure)
+        if not hasattr(grads, "is_empty") or isinstance(lr, Module):
+            raise _wrong_arguments(lr, module, grads)
         check_rate(lr)
+        is_first = not self._states
         work = _Step(self, lr, module, grads, self._states)
         given = len(grads)
         for param in params_of(module):  # all is checked before anything changes
@@ -239,6 +249,12 @@ class OptimizerAdaptor:
             self._states.update(work.overwritten())
             raise
         self._states.update(work.states)
+        if not is_first:
+            self._from = later_step(self._from, module, lr)
+        elif work.states:
+            first = next(iter(work.states.values()))
+            remembers = any(True for _ in state_tensors(first.state))
+            self._from = first_step(module, made, lr, remembers)
         if not work.states.keys() <= self._paths.keys():
             self._paths.update({p.id: path for path, p in module.named_params()})
         return made
@@ -544,14 +560,25 @@ def check_rate(lr: float) -> None:
             raise ConfigError("step", what, cure=f"a learning rate of {-lr!r}")
     except TypeError:
         pass
-    cure = "a finite number, such as 1e-4"
+    cure = rate_of(lr) or "a finite number, such as 1e-4"
     if hasattr(lr, "step"):
-        cure = "the number that the scheduler's step() gives"
+        cure = f"{(texts_of_call('step') or ('scheduler',))[0]}.step(), a number"
     raise ConfigError("step", f"{lr!r} is not a learning rate", cure=cure)
+
+
+def _wrong_arguments(lr: object, module: object, grads: object) -> GraphError:
+    """The error for arguments in another order, or for what is no GradientsParams."""
+    order = in_right_order("step", (RATE, MODEL, GRADIENTS), (lr, module, grads))
+    if order:
+        return GraphError("step", order[0], cure=order[1])
+    return not_gradients("step", 2, grads, model=1)
 
 
 def _strangers(count: int, module: Module) -> GraphError:
     name = type(module).__name__
+    found = wrong_form("step", 1, module, MODEL)
+    if found:
+        return GraphError("step", found[0], cure=found[1])
     return GraphError(
         "step",
         f"none of the {count} gradients belongs to a parameter of {name}",

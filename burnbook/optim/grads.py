@@ -9,11 +9,14 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from burnbook.backend.base import Backend
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.cut_source import cut_behind
 from burnbook.core.dtypes import Float
 from burnbook.core.error_context import modules_around
 from burnbook.core.errors import GraphError
-from burnbook.grad_clipping.clipping import global_norm
+from burnbook.core.other_forms import answers_forms
+from burnbook.core.roles import GRADIENTS, MODEL, in_right_order
+from burnbook.grad_clipping.clipping import global_norm, not_gradients
 from burnbook.module import Module, Param, ParamId, list_param_ids
 from burnbook.module.cuts import check_whole
 from burnbook.module.tree import params_of
@@ -27,6 +30,7 @@ class Spent(NamedTuple):
     module: type
 
 
+@answers_forms("GradientsParams")
 class GradientsParams:
     """The gradient of each parameter, on the backend below Autodiff.
 
@@ -49,10 +53,8 @@ class GradientsParams:
         It is an error when there are gradients, but none of this module: another model
         made the loss, an older copy of this one, or one that is frozen.
         """
-        if not hasattr(grads, "remove"):
-            what = f"{type(grads).__name__} is not what backward() returns"
-            cure = "from_grads(loss.backward(), model)"
-            raise GraphError("from_grads", what, cure=cure)
+        if not hasattr(grads, "remove") or isinstance(grads, GradientsParams):
+            raise _not_of_a_graph(grads)
         found = cls._taken("from_grads", grads, module, params_of(module))
         if found.is_empty() and len(grads):
             taken = getattr(grads, "taken", ())
@@ -103,6 +105,10 @@ class GradientsParams:
             raise _used_up("get", self.spent[id], "look at it")
         return found
 
+    def held(self, id: ParamId) -> Tensor | None:  # noqa: A002
+        """The gradient of a parameter if it is still here, whoever took it."""
+        return self._by_id.get(id)
+
     def remove(self, id: ParamId) -> Tensor | None:  # noqa: A002
         """The same, and take it out."""
         return self._by_id.pop(id, None)
@@ -150,6 +156,22 @@ class GradientsParams:
             by = next(iter(self.spent.values())).where
             used = f", {len(self.spent)} used by {by}"
         return f"GradientsParams({len(self)} gradients{used})"
+
+
+def _not_of_a_graph(grads: object) -> GraphError:
+    """The error for what backward() has not given: a loss, or gradients of a module."""
+    what = f"{type(grads).__name__} is not what backward() returns"
+    text = (texts_of_call("from_grads") or ("",))[0]
+    cure = "from_grads(loss.backward(), model)"
+    if isinstance(grads, Tensor) and text:
+        cure = f"from_grads({text}.backward(), model)"
+    elif isinstance(grads, GradientsParams):
+        cure = (
+            f"{text or 'grads'} as they are: optim.step(lr, model, {text or 'grads'})"
+        )
+    elif isinstance(grads, GradientsAccumulator):
+        cure = f"{text or 'accumulator'}.grads() in place of this call"
+    return GraphError("from_grads", what, cure=cure)
 
 
 def _used_up(where: str, by: Spent, act: str) -> GraphError:
@@ -269,25 +291,30 @@ class GradientsAccumulator:
         0
     """
 
-    __slots__ = ("_sum",)
+    __slots__ = ("_module", "_sum")
 
     def __init__(self) -> None:
         self._sum = GradientsParams()
+        self._module: type = object  # the class of the last module
 
     def accumulate(self, module: Module, grads: GradientsParams) -> None:
         """Add the gradients of a module's parameters; others are left out."""
         if not hasattr(grads, "is_empty"):
-            what = f"{type(grads).__name__} is not GradientsParams"
-            cure = "GradientsParams.from_grads(loss.backward(), model)"
-            raise GraphError("accumulate", what, cure=cure)
+            order = in_right_order("accumulate", (MODEL, GRADIENTS), (module, grads))
+            if order:
+                raise GraphError("accumulate", order[0], cure=order[1])
+            raise not_gradients("accumulate", 1, grads, model=0)
         taken: list[ParamId] = []
         given = len(grads)
         for number in list_param_ids(module):
             grad = grads.remove(number)
             if grad is not None:
                 taken.append(number)
-                held = self._sum.get(number)
+                held = self._sum.held(number)
                 self._sum.register(number, grad if held is None else held + grad)
+        if taken:
+            self._module = type(module)
+            self._sum.spent.clear()
         spend("accumulate", grads, module, taken)
         if given and not taken:
             what = f"none of the {given} gradients is of a parameter of "
@@ -297,6 +324,9 @@ class GradientsAccumulator:
     def grads(self) -> GradientsParams:
         """The sums (not averages), and start again."""
         sums, self._sum = self._sum, GradientsParams()
+        known = [number for number, _ in sums.items()] or list(sums.spent)
+        took = Spent("accumulator.grads()", self._module)
+        self._sum.spent = dict.fromkeys(known, took)
         return sums
 
     def __repr__(self) -> str:
@@ -327,6 +357,9 @@ def spend(where: str, grads: Any, module: Module, taken: Collection[ParamId]) ->
         return
     what = f"the gradients are used up: an earlier {found[0].where} took them out"
     cure = "GradientsParams.from_grads(loss.backward(), model), anew for each step"
+    if found[0].where.startswith("accumulator"):
+        what = "accumulator.grads() has given the sums before, and started again"
+        cure = "grads = accumulator.grads(), once for each step"
     if found[0].where == "accumulate":
         cure = "optim.step(lr, model, accumulator.grads())"
         what = "the gradients are used up: accumulate took them out, and holds the sums"

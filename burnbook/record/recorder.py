@@ -39,6 +39,13 @@ from burnbook.record.settings import (
 from burnbook.record.tree import BurnRecord, Metadata, Trouble, map_tensors
 
 READABLE = "the file as it was written: copy or download it again"
+OF_SUFFIX = {  # which recorder reads the file of each kind
+    ".mpk": "CompactRecorder()",
+    ".bpk": "BurnpackRecorder()",
+    ".bin": "BinFileRecorder(FullPrecisionSettings)",
+    ".json": "PrettyJsonFileRecorder(FullPrecisionSettings)",
+    ".safetensors": "SafetensorsRecorder()",
+}
 EXTENSIONS = (  # of all recorders, the longer first
     *("mpk.gz", "json.gz", "bin.gz"),
     *("mpk", "json", "bin", "bpk", "safetensors"),
@@ -180,6 +187,12 @@ class FileRecorder(Recorder):
         for place in places:
             if _is_there(place):
                 return place
+        for suffix, recorder in OF_SUFFIX.items():
+            other = named.with_suffix(suffix)
+            if suffix != first.suffix and _is_there(other):
+                cure = f"{recorder} as the recorder, which reads {other.name}"
+                facts = look_around(first)
+                raise RecordError(f"read {first}", "there is no such file", facts, cure)
         if len(places) == 1 or not named.suffix:
             return first  # whose error says what is there
         looked = ", ".join(place.name for place in places)

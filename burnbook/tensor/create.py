@@ -8,7 +8,8 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.core.argument_cures import for_kind, given
+from burnbook.core.argument_cures import for_kind, given, joined
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.converters import type_spec
 from burnbook.core.cures import explains_arguments
 from burnbook.core.dtypes import Bool, Float, Int, KindType, dtype_name
@@ -21,6 +22,7 @@ from burnbook.core.errors import (
     KindError,
     ShapeError,
 )
+from burnbook.core.held_tensors import cure_for_holder, facts_of_tensors
 from burnbook.ops import random as random_ops, shape as shape_ops
 from burnbook.tensor.data import MAX_DIMS, TensorData
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
@@ -331,6 +333,11 @@ def no_kind(where: str, kind: object) -> KindError:
 
 
 KIND = type_spec(KindType)
+DRAWN = {  # what other libraries call it
+    **dict.fromkeys(["normal", "randn", "gaussian"], "Normal(0.0, 1.0)"),
+    **dict.fromkeys(["uniform", "rand", "default"], "Uniform(0.0, 1.0)"),
+    "bernoulli": "Bernoulli(0.5)",
+}
 
 
 def _no_device(where: str, device: Any, before: Any) -> BackendError:
@@ -343,6 +350,10 @@ def _no_device(where: str, device: Any, before: Any) -> BackendError:
         what = f"{device.__name__} is the class of a device"
         if issubclass(device, Backend):
             cure = f"{device.__name__}()"
+    elif hasattr(device, "__self__") and device.__name__ in ("device", "devices"):
+        of = next((t[:-7] for t in texts_of_call(where) if t.endswith(".device")), "x")
+        what = "device is the method itself, which was not called"
+        cure = f"{of}.device()"
     elif isinstance(device, int) and isinstance(before, int):
         cure = f"{where}([{before}, {device}, …]): the sizes in one list"
     elif isinstance(device, str):
@@ -423,7 +434,14 @@ def check_tensors(where: str, tensors: Any) -> None:
         if not odd:
             return
         what = f"there is a {type(odd[0]).__name__} among the tensors"
-    raise KindError(where, what, cure=f"Tensor.{where}([x, y], dim)")
+        place = next(i for i, t in enumerate(tensors) if t is odd[0])
+        cure = cure_for_holder(odd[0], f"tensors[{place}]")
+        if cure:
+            cure += " in its place"
+            raise KindError(where, what, facts_of_tensors(odd[0]), cure)
+    many = isinstance(tensors, Methods)
+    cure = joined(f"Tensor.{where}") if many else f"Tensor.{where}([x, y], dim)"
+    raise KindError(where, what, cure=cure)
 
 
 def some_dims(where: str, shape: Any) -> tuple[int, ...]:
@@ -463,6 +481,8 @@ def _draw(
         op, attrs = random_ops.uniform, {"low": cut(how.low), "high": cut(how.high)}
     elif how is not Distribution.Default:
         cure = "Distribution.Uniform(0.0, 1.0), Normal, Bernoulli or Default"
+        word = how.lower() if isinstance(how, str) else ""
+        cure = f"Distribution.{DRAWN[word]}" if word in DRAWN else cure
         raise ConfigError("random", f"{how!r} is not a distribution", cure=cure)
     else:
         top = 255.0 if kind is Int else 1.0

@@ -169,7 +169,9 @@ class Masks(Creation, Layout, Numeric):
             raise DimError(
                 where,
                 f"indices run from {array.min()} to {array.max()}",
-                cure=f"indices in [{low}, {size})",
+                cure=f"{where}({array.max() + 1}), a class for each of them"
+                if where == "one_hot" and array.min() >= 0
+                else f"indices in [{low}, {size})",
             )
 
     @classmethod

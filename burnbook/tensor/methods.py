@@ -33,6 +33,7 @@ from burnbook.core.errors import (
     explain,
 )
 from burnbook.core.formulas import Unknown
+from burnbook.core.held_tensors import cure_for_holder, facts_of_tensors
 from burnbook.core.op import Op
 from burnbook.ops.conv.windows import Pair
 from burnbook.ops.shape import cast
@@ -358,7 +359,9 @@ def _no_tensor(op: Op, tensors: Tensors) -> KindError:
     cure = f"Tensor.from_data(…, {[*known, 'device'][0]})"
     if op.name == "mask_where" and isinstance(odd, NUMBERS):
         cure = f"x.mask_fill(mask, {odd!r})"
-    return KindError(op.name, what, facts(op, tensors), cure)
+    held = [(f"{name}{way}", text) for way, text in facts_of_tensors(odd)]
+    cure = cure_for_holder(odd, name) or cure
+    return KindError(op.name, what, [*facts(op, tensors), *held], cure)
 
 
 def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str | None:
@@ -631,8 +634,10 @@ def _no_operand(op: Op, tensor: Methods, other: object) -> KindError:
         cure = NO_RESULT
     elif isinstance(other, str | bytes | type) or callable(other):
         cure = "a tensor or a number in its place"
+    cure = cure_for_holder(other, "y") or cure
+    held = [(f"y{way}", text) for way, text in facts_of_tensors(other)]
     what = f"the other side is {type(other).__name__}, not a tensor or a number"
-    return KindError(op.name, what, facts(op, (tensor,)), cure)
+    return KindError(op.name, what, [*facts(op, (tensor,)), *held], cure)
 
 
 def _as_tensor(op: Op, tensor: Methods, other: Any) -> str:

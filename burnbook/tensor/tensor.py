@@ -31,6 +31,7 @@ from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
 from burnbook.tensor.spec import TensorSpec, spec_of
 from burnbook.tensor.truth import truth_error
+from burnbook.tensor.unpacking import names_unpacked, unpacking_error
 
 
 @answers("Tensor")
@@ -128,8 +129,11 @@ class Tensor(
         return int(self.value.shape[0])
 
     def __iter__(self) -> Iterator[Self]:
-        for i in range(len(self)):
-            yield self[i]
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+        count = names_unpacked(frame)
+        if count is not None and count != len(self):
+            raise unpacking_error(self, count, frame)
+        return (self[i] for i in range(len(self)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """A read-only view for NumPy, or a copy where one is needed."""

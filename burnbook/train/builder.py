@@ -14,12 +14,18 @@ from pathlib import Path
 
 from burnbook.core.cures import explains_call
 from burnbook.core.other_names import answers
+from burnbook.core.roles import MODEL, OPTIMIZER, RATE
 from burnbook.lr_scheduler import LrScheduler
 from burnbook.module import Module
 from burnbook.optim import Optimizer
 from burnbook.train.learner import Learner
 from burnbook.train.options import TrainingOptions
-from burnbook.train.validation import check_model, check_optimizer, check_rate
+from burnbook.train.validation import (
+    check_model,
+    check_optimizer,
+    check_order,
+    check_rate,
+)
 
 
 @answers("LearnerBuilder")
@@ -52,8 +58,10 @@ class LearnerBuilder(TrainingOptions):
                 early stopping by a metric that is not measured, or a schedule that
                 follows one.
         """
-        check_model("LearnerBuilder.build", model)
-        check_optimizer("LearnerBuilder.build", optim, model)
-        rate = check_rate("LearnerBuilder.build", lr_scheduler)
+        where = "LearnerBuilder.build"
+        check_order(where, (MODEL, OPTIMIZER, RATE), model, optim, lr_scheduler)
+        check_model(where, model)
+        check_optimizer(where, optim, model)
+        rate = check_rate(where, lr_scheduler)
         self._watch("build", rate)
         return Learner(model, optim, rate, self._ready())

@@ -11,6 +11,7 @@ from burnbook.train.events import (
     Direction,
     EventStore,
     Split,
+    best_direction,
     better,
     check_choices,
     check_direction,
@@ -37,6 +38,17 @@ CALL = (
     "MetricEarlyStoppingStrategy(LossMetric(), Aggregate.Mean, Direction.Lowest, "
     "Split.Valid, StoppingCondition.NoImprovementSince(n_epochs=2))"
 )
+
+
+def stopping_after(given: object) -> str:
+    """The strategy that was meant by a number of epochs, or by a metric."""
+    code = CALL
+    if type(given) is int and given > 0:
+        code = code.replace("n_epochs=2", f"n_epochs={given}")
+    if isinstance(given, Metric) and best_direction(given) is Direction.Highest:
+        code = code.replace("LossMetric()", f"{type(given).__name__}()")
+        code = code.replace("Direction.Lowest", "Direction.Highest")
+    return code
 
 
 class StoppingCondition:

@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.core.files import fixed, shown_path
+from burnbook.core.roles import MODEL
 from burnbook.data import DataLoader
 from burnbook.module import Module
 from burnbook.train.captured_steps import CapturedValidation
@@ -41,7 +43,7 @@ from burnbook.train.options import several
 from burnbook.train.plan import Measured
 from burnbook.train.renderer import MetricsRenderer, TrainingProgress, choose
 from burnbook.train.renderer.plain import metrics_line
-from burnbook.train.validation import add_metric, check_captured, needs
+from burnbook.train.validation import add_metric, check_captured, check_form, needs
 
 SOURCE = "burn_train::evaluator"
 
@@ -146,6 +148,11 @@ class EvaluatorBuilder:
 
     def build(self, model: Module) -> Evaluator:
         """The evaluator of a model, which runs in inference mode."""
+        check_form("EvaluatorBuilder.build", 0, model, MODEL)
+        if not isinstance(model, Module) and hasattr(type(model), "interrupter"):
+            of = (texts_of_call("build") or ("learner",))[0]
+            what = f"{type(model).__name__} is not the model itself"
+            raise ConfigError("EvaluatorBuilder.build", what, cure=f"{of}.model")
         if not (isinstance(model, Module) and hasattr(model, "valid_step")):
             raise ConfigError(
                 "EvaluatorBuilder.build",

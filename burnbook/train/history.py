@@ -6,12 +6,22 @@ result.to_dict("step"); result.to_json(); result.to_polars(); result.to_pandas()
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import re
+import sys
 from array import array
 from typing import Any, Literal
 
-from burnbook.core.errors import ConfigError, DataError, UnknownNameError
+from burnbook.core.call_source import asked_at
+from burnbook.core.errors import (
+    ArgumentError,
+    ConfigError,
+    DataError,
+    UnknownNameError,
+)
+from burnbook.core.other_names import closest
 from burnbook.train.metric.naming import nearest, unknown_metric
 from burnbook.train.numbers import number_text
 
@@ -48,6 +58,21 @@ class MetricHistory:
         self._epochs: dict[tuple[str, str], list[tuple[int, float]]] = {}
         self._steps: dict[tuple[str, str], Steps] = {}
         self._at: dict[str, int] = {}  # the epoch that a split is in
+
+    def __getitem__(self, key: object) -> Any:
+        """No columns by name: `epochs` and `points` give those of a metric."""
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+        found = asked_at(frame)
+        of = "history"
+        if found and isinstance(found.node, ast.Subscript):
+            of = found.text(found.node.value)
+        split = "valid" if str(key).startswith(("val", "valid")) else "train"
+        bare = re.sub(r"^(val|valid|train)_", "", str(key))
+        name = closest(bare, self.metrics) or next(iter(self.metrics), "Loss")
+        what = "the numbers are those of a metric and a split"
+        facts = [("metrics", ", ".join(self.metrics) or "none")]
+        cure = f"{of}.epochs({name!r}, {split!r})"
+        raise ArgumentError("MetricHistory[…]", what, facts, cure)
 
     @property
     def metrics(self) -> tuple[str, ...]:

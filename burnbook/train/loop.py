@@ -51,6 +51,7 @@ from burnbook.train.validation import (
     no_rate,
     restarted,
     short,
+    vanishing,
 )
 
 SOURCE = "burn_train::learner::epoch"
@@ -496,7 +497,9 @@ def too_short(scheduler: Any, loader: Any, done: int, num_epochs: int) -> str:
     except TypeError:
         return ""
     steps = batches * (num_epochs - done)
-    if left is None or left >= steps:
+    if left is None:
+        return vanishing(scheduler, steps, batches)
+    if left >= steps:
         return ""
     return short(scheduler, left, steps, batches)
 

@@ -21,14 +21,16 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.core.rng import use_stream
+from burnbook.core.roles import LOADER, MODEL, OPTIMIZER
 from burnbook.data import DataLoader
 from burnbook.module import Module
 from burnbook.optim import GradientsParams, Optimizer
 from burnbook.train.loop import batches_of, check_output, on_device
 from burnbook.train.nan_report import loss_of
-from burnbook.train.validation import check_optimizer
+from burnbook.train.validation import check_form, check_optimizer, check_order
 
 WIDTH, HEIGHT = 60, 12  # size of the plot in a terminal, in characters
 SKIPPED = 0.1  # the share of the curve at its start that is noise
@@ -170,6 +172,14 @@ def find_learning_rate(
     and none of their random numbers is drawn.
     """
     _check(lowest, highest, steps, smoothing, explosion)
+    where = "find_learning_rate"
+    if hasattr(type(model), "interrupter"):  # a Learner
+        of = (texts_of_call(where) or ("learner",))[0]
+        what = "the model, the optimizer and a loader are wanted, not a Learner"
+        cure = f"{where}({of}.model, {of}.optim, loader)"
+        raise ConfigError(where, what, cure=cure)
+    check_order(where, (MODEL, OPTIMIZER, LOADER), model, optim, loader)
+    check_form(where, 0, model, MODEL)
     device = _device(model)
     check_optimizer("find_learning_rate", optim, model)
     model, optim = model.fork(device), copy.deepcopy(optim)

@@ -224,6 +224,10 @@ def adapted(item: object, metric: Metric) -> Any:
     if adapt is not None:
         return adapt(metric.Input)
     wanted = metric.Input.__name__
+    if item is None:
+        what = f"there is no item to measure: the step returned None, not {wanted}"
+        cure = "return ClassificationOutput(loss, output, targets) at its end"
+        raise TrainingError(type(metric).__name__, what, cure=cure)
     raise TrainingError(
         f"{type(metric).__name__}",
         f"{type(item).__name__} cannot be adapted to {wanted}",

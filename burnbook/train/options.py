@@ -18,7 +18,7 @@ from burnbook.core.files import fixed, shown_path
 from burnbook.record import BurnpackRecorder, FileRecorder, SafetensorsRecorder
 from burnbook.train.callback import Callback, FunctionCallback, TrainingState
 from burnbook.train.checkpoint_strategy import CheckpointingStrategy, default_strategy
-from burnbook.train.early_stopping import EarlyStoppingStrategy
+from burnbook.train.early_stopping import EarlyStoppingStrategy, stopping_after
 from burnbook.train.events import Split
 from burnbook.train.folder import check_folder
 from burnbook.train.interrupter import Interrupter
@@ -239,7 +239,7 @@ class TrainingOptions:
 
     def early_stopping(self, strategy: EarlyStoppingStrategy) -> Self:
         """Stop when a strategy says so, such as MetricEarlyStoppingStrategy."""
-        option, cure = "early_stopping", "a MetricEarlyStoppingStrategy"
+        option, cure = "early_stopping", stopping_after(strategy)
         needs(self, option, strategy, "should_stop", cure)
         self._plan.early_stopping = strategy
         return self._watch(option, strategy)
@@ -270,7 +270,7 @@ class TrainingOptions:
             if on is not None:
                 what = f"on={on!r} is for plain functions; {made.name} has its methods"
                 raise ConfigError(where, what, cure=f"callback({made.name}(…))")
-        elif callable(made) and not isinstance(made, type):
+        elif callable(made) and not isinstance(made, type | Metric):
             made = FunctionCallback(made, on or "epoch")
         else:
             name = made.__name__ if isinstance(made, type) else type(made).__name__

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 from burnbook.backend import Backend
 from burnbook.backend.autodiff import Gradients
 from burnbook.core.errors import TrainingError
+from burnbook.core.held_tensors import holds_tensors
 from burnbook.optim import GradientsParams
 from burnbook.tensor import Tensor
 from burnbook.train.metric import (
@@ -30,7 +31,7 @@ from burnbook.train.metric import (
     TopKAccuracyInput,
     WerInput,
 )
-from burnbook.train.metric.reading import check_yes_or_no, values
+from burnbook.train.metric.reading import check_scores, check_yes_or_no, values
 
 
 class TrainOutput:
@@ -139,6 +140,7 @@ class Adaptor:
         )
 
 
+@holds_tensors
 @dataclass(repr=False)
 class ClassificationOutput(Adaptor):
     """What classification gives: the loss, the scores of all classes, the targets.
@@ -172,6 +174,7 @@ class ClassificationOutput(Adaptor):
 def _columns(item: ClassificationOutput) -> tuple[Tensor, Tensor]:
     """Scores, and a yes or no for each; a single score is a yes or a no."""
     output, targets = item.output, item.targets
+    check_scores(type(item).__name__, output, targets)
     if output.rank == 1:
         output = output.unsqueeze_dim(1)
     if output.rank == 2 and output.shape[1] == 1:
@@ -200,6 +203,7 @@ ClassificationOutput.adapts = {
 }
 
 
+@holds_tensors
 @dataclass(repr=False)
 class MultiLabelClassificationOutput(Adaptor):
     """What classification into several classes at once gives.
@@ -224,6 +228,7 @@ MultiLabelClassificationOutput.adapts = {
 }
 
 
+@holds_tensors
 @dataclass(repr=False)
 class SequenceOutput(Adaptor):
     """What a model of sequences gives: a score for every word at every position.
@@ -273,6 +278,7 @@ SequenceOutput.adapts = {
 }
 
 
+@holds_tensors
 @dataclass(repr=False)
 class RegressionOutput(Adaptor):
     """What regression gives: the loss, the predicted numbers, the target numbers.

@@ -72,8 +72,8 @@ class SupervisedTraining(TrainingOptions):
                 cure="launch(Learner(model, optim, 1e-4))",
             )
         self._watch("launch", learner.lr_scheduler)
-        check_model("SupervisedTraining.launch", learner.model)
-        check_optimizer("SupervisedTraining.launch", learner.optim, learner.model)
+        check_model("SupervisedTraining.launch", learner.model, -1)
+        check_optimizer("SupervisedTraining.launch", learner.optim, learner.model, -1)
         plan = self._ready()
         learner.follow(plan)
         model = learner.fit(self._train, self._valid, replace=replace)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+import re
 from typing import Any
 
 from burnbook.core.argument_cures import given
+from burnbook.core.call_source import texts_of_call
 from burnbook.core.errors import (
     ConfigError,
     DataError,
@@ -13,10 +14,17 @@ from burnbook.core.errors import (
     explain,
     warn_caller,
 )
-from burnbook.data import Dataset
-from burnbook.lr_scheduler import LrScheduler, observers
+from burnbook.core.other_names import closest, required_arguments
+from burnbook.core.roles import MODEL, OPTIMIZER, RATE, in_right_order, wrong_form
+from burnbook.data import DataLoader, Dataset
+from burnbook.lr_scheduler import (
+    ExponentialLrScheduler,
+    LrScheduler,
+    StepLrScheduler,
+    observers,
+)
 from burnbook.module import Module
-from burnbook.optim import LBFGS, Optimizer
+from burnbook.optim import LBFGS, Optimizer, __all__ as optimizers
 from burnbook.train.events import Direction, Split, best_direction
 from burnbook.train.logger import MetricLogger
 from burnbook.train.metric import Metric, metric_name
@@ -32,6 +40,10 @@ def needs(owner: Any, option: str, value: object, name: str, cure: str) -> None:
     if isinstance(value, type) or not hasattr(value, name):
         shown = value.__name__ if isinstance(value, type) else repr(value)
         what = f"{shown} does not fit this option"
+        if isinstance(value, type):
+            what = f"{shown} is a class: the option takes an object of it"
+            known = cure.startswith(f"{shown}(") or not hasattr(value, name)
+            cure = cure if known else f"{shown}({required_arguments(value)})"
         raise ConfigError(f"{type(owner).__name__}.{option}", what, cure=cure)
 
 
@@ -41,9 +53,17 @@ def count(owner: Any, option: str, value: int) -> int:
         raise ConfigError(
             f"{type(owner).__name__}.{option}",
             f"{value!r} is not a number of at least 1",
-            cure=f"{option}(1)",
+            cure=f"{option}({_whole(value)})",
         )
     return value
+
+
+def _whole(value: object) -> int:
+    """The number that a text or a float stands for; at least 1."""
+    try:
+        return max(1, int(float(value)))  # type: ignore[arg-type] # what it is not, raises
+    except (TypeError, ValueError, OverflowError):
+        return 1
 
 
 def add_metric(
@@ -82,6 +102,7 @@ def check_rate(
             "there is no learning rate",
             cure="build(model, optim, 1e-3), or a scheduler in place of the number",
         )
+    check_form(where, 2, lr_scheduler, RATE)
     return lr_scheduler
 
 
@@ -198,6 +219,13 @@ def check_loader(name: str, loader: object) -> None:
         what = f"{given(loader)} is not a loader of batches"
         cure = "DataLoaderBuilder().batch_size(64).build((inputs, targets))"
         raise DataError(f"{name} data", what, cure=cure)
+    inside = loader if isinstance(loader, (list, tuple)) else ()
+    if inside and all(isinstance(each, DataLoader) for each in inside):
+        what = f"{len(inside)} loaders in one {type(loader).__name__}"
+        texts = texts_of_call("fit")
+        shown = texts[0].strip("()[]") if len(texts) == 1 else "train, valid"
+        cure = f"fit({shown}), one after the other"
+        raise DataError(f"{name} data", what, cure=cure)
     if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
         what = f"{type(loader).__name__} is not a loader of batches"
         cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
@@ -264,15 +292,34 @@ def _cure(name: str, split: Split, measured: dict[Split, list[Metric]]) -> str:
     for metric in (metric for metrics in measured.values() for metric in metrics):
         if metric.name == name and metric.numeric:
             return f"{here}({type(metric).__name__}()) before build"
-    near = get_close_matches(name, [metric.name for metric in measured[split]], 1)
+    bare = re.sub(r"^(val|valid|test|train)_", "", name)  # as Keras names them
+    near = closest(bare, [metric.name for metric in measured[split]])
     if near:
-        return f"{near[0]!r}, or {here}(...) with the metric of that name"
+        return f"{near!r}, or {here}(...) with the metric of that name"
     class_name = {"Loss": "LossMetric()", "Accuracy": "AccuracyMetric()"}.get(name)
     return f"{here}({class_name or 'the metric of that name'}) before build"
 
 
-def check_model(where: str, model: Module) -> None:
+def check_order(where: str, roles: tuple[str, ...], *given: object) -> None:
+    """Refuse arguments that would do in another order, with the call in that order."""
+    found = in_right_order(where.rpartition(".")[2], roles, given)
+    if found:
+        raise ConfigError(where, found[0], cure=found[1])
+
+
+def check_form(where: str, place: int, value: object, role: str) -> None:
+    """Refuse a class or a config in place of what it makes.
+
+    place: of the argument in the reader's call; below 0 where it is none of its own.
+    """
+    found = wrong_form(where.rpartition(".")[2], place, value, role)
+    if found:
+        raise ConfigError(where, found[0], cure=found[1])
+
+
+def check_model(where: str, model: Module, place: int = 0) -> None:
     """Refuse what cannot be trained."""
+    check_form(where, place, model, MODEL)
     name = type(model).__name__
     if not (isinstance(model, Module) and model.named_params()):
         what = "has no parameters" if isinstance(model, Module) else "is not a Module"
@@ -293,11 +340,14 @@ def check_model(where: str, model: Module) -> None:
             )
 
 
-def check_optimizer(where: str, optim: Optimizer, model: Module) -> None:
+def check_optimizer(
+    where: str, optim: Optimizer, model: Module, place: int = 1
+) -> None:
     """Refuse what cannot take a step with the gradients of one batch.
 
     A model that has an `optimize` of its own may take its steps as it likes.
     """
+    check_form(where, place, optim, OPTIMIZER)
     if isinstance(optim, LBFGS) and not hasattr(model, "optimize"):
         raise ConfigError(
             where,
@@ -306,13 +356,15 @@ def check_optimizer(where: str, optim: Optimizer, model: Module) -> None:
             "or AdamConfig().init()",
         )
     if not (hasattr(optim, "step") and hasattr(optim, "into_record")):
-        name = type(optim).__name__
-        has_init = hasattr(optim, "init")
-        raise ConfigError(
-            where,
-            f"{name} is not an optimizer{', but the config of one' * has_init}",
-            cure=f"{name}(...).init()" if has_init else "AdamConfig().init()",
-        )
+        what = f"{type(optim).__name__} is not an optimizer"
+        raise ConfigError(where, what, cure=f"{_config_named(optim)}().init()")
+
+
+def _config_named(text: object) -> str:
+    """The config of an optimizer that a text like "sgd" stands for; else Adam's."""
+    known = [name[:-6] for name in optimizers if name.endswith("Config")]
+    near = closest(text, known) if isinstance(text, str) else None
+    return f"{near or 'Adam'}Config"
 
 
 def short(scheduler: Any, left: int, steps: int, batches: int) -> str:
@@ -324,6 +376,34 @@ def short(scheduler: Any, left: int, steps: int, batches: int) -> str:
     return (
         f"{type(scheduler).__name__} {at} {then}: this training takes "
         f"{steps} steps, {batches} in an epoch. Let num_iters be those of the whole run"
+    )
+
+
+FEW_STEPS = 20  # of a trial, where nothing is learned anyway
+NOTHING = 1e-7  # of the first rate: what is left of it trains nothing
+
+
+def vanishing(scheduler: object, steps: int, batches: int) -> str:
+    """The warning for a rate that falls by the batch where epochs were meant; or "".
+
+    Why only then: a rate that is meant to end low falls by less in each epoch.
+    """
+    name, config = type(scheduler).__name__, getattr(scheduler, "config", None)
+    gamma = getattr(config, "gamma", 1.0)
+    if isinstance(scheduler, StepLrScheduler):
+        size = scheduler.config.step_size
+        left, is_early = gamma ** (steps // size), size < batches
+        cure = f"step_size={size * batches}, which is {size} epochs"
+    elif isinstance(scheduler, ExponentialLrScheduler):
+        left, is_early = gamma**steps, gamma**batches < 0.5
+        cure = f"gamma={gamma ** (1 / batches):.6g}, which is {gamma:g} in each epoch"
+    else:
+        return ""
+    if not is_early or left >= NOTHING or steps < FEW_STEPS:
+        return ""
+    return (
+        f"{name} goes on with each batch, and {batches} of them are an epoch: at the "
+        f"end of {steps} steps the rate is {left:.0e} of the first. Let {cure}"
     )
 
 

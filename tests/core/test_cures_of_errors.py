@@ -149,6 +149,7 @@ USED_UP = "the row has used its graph up, so the line needs another loss"
 NO_GPU = "there is no GPU here"
 OTHER_X = "the line is for what a layer inside of the model is given"
 IN_WORDS = "a piece of a longer line: the row has no object to ask it of"
+TURNED = "the parameters have the names of the cure, and hold what was turned"
 TWO_FAULTS = "the row has another fault, which is answered next"
 # Why a cure that is code does not work alone in its row.
 NOT_ALONE = {
@@ -206,6 +207,8 @@ NOT_ALONE = {
         ["loss-ctc-kind", "map-with-a-class", "cross-entropy-shares-of-images"],
         TWO_FAULTS,
     ),
+    "build-turned": TURNED,
+    "fit-loaders-in-a-list": TURNED,
 }
 
 

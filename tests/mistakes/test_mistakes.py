@@ -8,7 +8,6 @@ from tests.mistakes import grade, mistakes
 
 # Not A, each with its reason: Python raises before the library is asked.
 KNOWN = {
-    "next of a loader": "B",
     "grad as in PyTorch": "B",
     "loss detached by into_scalar": "B",
     "layer read that is not there": "B",

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from burnbook import nn, train
+from burnbook import nn, record, train
 from burnbook.backend import Numpy
 from burnbook.core.errors import KindError, RecordError
 from burnbook.optim import AdamConfig, LBFGSConfig
 from burnbook.record import BurnpackRecorder, DoublePrecisionSettings, ModuleRecord
+from burnbook.record.recorder import OF_SUFFIX
 from burnbook.tensor import Tensor
 from tests.golden.shared import BURN
 from tests.support.modules import AD, PLAIN, mixed, net, same_values
@@ -113,3 +114,17 @@ def test_cast_changes_the_floats_of_a_module(device):
 
 def test_the_step_of_validation_has_the_newest_name_too():
     assert train.InferenceStep is train.ValidStep
+
+
+@pytest.mark.parametrize("name", ["mpk", "bpk", "bin", "json", "safetensors"])
+def test_a_file_of_another_recorder_is_told_which_one_reads_it(tmp_path, name):
+    known = vars(record)
+    code = OF_SUFFIX[f".{name}"]
+    layer = nn.LinearConfig(2, 3).init(Numpy())
+    layer.save_file(tmp_path / "net", eval(code, dict(known)))
+    other = "CompactRecorder()" if name != "mpk" else "BurnpackRecorder()"
+    with pytest.raises(RecordError) as caught:
+        layer.load_file(tmp_path / "net", eval(other, dict(known)))
+    cure = caught.value.cure.partition(" as the recorder")[0]
+    assert cure == code
+    layer.load_file(tmp_path / "net", eval(cure, dict(known)))

@@ -130,7 +130,7 @@ def test_what_cannot_be_trained_is_refused_when_building(tmp_path):
     for model, optim, what, cure in (
         (3, adam.init(), "int is not a Module", "try: a subclass of Module"),
         (Empty(), adam.init(), "Empty has no parameters", "try: a subclass of Module"),
-        (tiny(), adam, "AdamConfig is not an optimizer", "try: AdamConfig(...).init()"),
+        (tiny(), adam, "AdamConfig is a config, not", "try: AdamConfig(…).init()"),
         (tiny(), None, "NoneType is not an optimizer", "try: AdamConfig().init()"),
     ):
         act = partial(made.build, model, optim, 0.01)

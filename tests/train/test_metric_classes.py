@@ -169,7 +169,7 @@ def test_binary_accuracy_refuses_what_would_be_counted_wrongly():
     ):
         with pytest.raises(ShapeError, match="do not fit together"):
             update(metric, scores, targets)
-    with pytest.raises(KindError, match="must be scores"):
+    with pytest.raises(KindError, match="classes that are chosen already"):
         update(metric, ints([0, 1]), ints([0, 1]))
 
 

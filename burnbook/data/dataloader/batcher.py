@@ -48,8 +48,11 @@ def bound(batcher: Any, device: Any) -> Callable[[list[Any]], Any]:
         raise ConfigError("data loader", what, cure=f"{batcher.__name__}()")
     method = getattr(batcher, "batch", batcher)
     if not callable(method):
-        what = f"{type(batcher).__name__} has no method batch(items)"
-        raise ConfigError("data loader", what, cure="a subclass of Batcher")
+        what, cure = f"{type(batcher).__name__} has no method batch(items)", None
+        if hasattr(batcher, "get") and hasattr(batcher, "__len__"):
+            what = f"{type(batcher).__name__} is a dataset, and this a batcher's place"
+            cure = "DataLoaderBuilder().batch_size(32).build(dataset)"
+        raise ConfigError("data loader", what, cure=cure or "a subclass of Batcher")
     second = _second_parameter(method)
     if second is None or (device is None and second.default is not second.empty):
         return method

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ArgumentError, ConfigError, DataError
+from burnbook.core.other_forms import answers_forms
 from burnbook.core.other_names import answers
 from burnbook.data.dataloader.batcher import bound
 from burnbook.data.dataloader.stacking import DefaultBatcher
@@ -168,6 +169,7 @@ class DataLoaderBuilder:
 
 
 @answers("DataLoader")
+@answers_forms("DataLoader")
 class DataLoader(Generic[Batch]):
     """Iterate over a dataset in batches; each `iter` is the next epoch, from 1."""
 

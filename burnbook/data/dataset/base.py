@@ -164,6 +164,9 @@ def check_count(where: str, name: str, value: Any, at_least: int) -> int:
 def _missing(dataset: Dataset[Any], method: str) -> DataError:
     name = type(dataset).__name__
     cure = f"define get(index) and __len__() in {name}"
+    own = next(c for c in type(dataset).__mro__ if "__getitem__" in vars(c))
+    if method == "get(index)" and own is not Dataset:
+        cure = f"def get(self, index) in {name}, in place of __getitem__"
     held = [vars(cls).get("len") for cls in type(dataset).__mro__]
     if method == "__len__()" and any(map(inspect.isfunction, held)):
         cure = f"def __len__(self) in {name}, in place of def len(self)"

@@ -134,6 +134,8 @@ def _has_items(data: Any) -> bool:
         return False
     if type(data).__module__.partition(".")[0] in FRAMES:  # groups, readers, fields
         return False
+    if hasattr(data, "dataset") and hasattr(data, "set_epoch"):  # a loader
+        return False
     by_number = hasattr(data, "__getitem__") and hasattr(data, "__len__")
     return by_number or is_dataset_by_methods(data)
 

@@ -89,6 +89,29 @@ def _warn_if_all_hidden(name: str, mask: Tensor) -> None:
     if value.reshape(len(value), -1).all(1).any():
         what = f"{name} hides every key of a sample: True is hidden, not kept"
         warn_caller(explain("attention", what, cure=f"{name}(mask.bool_not())"))
+    elif name == "mask_attn" and value[0, 0, 0] and value[0, -1, -1]:
+        _warn_if_turned(value)
+
+
+AUTOREGRESSIVE = "mask_attn(generate_autoregressive_mask(batch, steps, device))"
+
+
+def _warn_if_turned(value: np.ndarray) -> None:
+    """Warn of triangles that hide the position itself: those of what is to be kept.
+
+    Why: no text is read by hiding the past and the present, or the present alone from
+    its first word; both look like training.
+    """
+    steps, others = value.shape[1:]
+    if steps != others or steps < 2:
+        return
+    whole = np.ones((steps, others), bool)
+    if (value == np.tril(whole)).all():
+        what = "mask_attn hides the past and shows the future: True is hidden, not kept"
+        warn_caller(explain("attention", what, cure="mask_attn(mask.bool_not())"))
+    elif (value == np.triu(whole)).all():
+        what = "mask_attn hides the position itself, and from the first one everything"
+        warn_caller(explain("attention", what, cure=AUTOREGRESSIVE))
 
 
 def join_masks(

@@ -9,6 +9,7 @@ from burnbook.backend.base import Backend
 from burnbook.config import ConfigEnum, holding, unit
 from burnbook.core.dtypes import Bool, Int
 from burnbook.core.errors import ConfigError, DataError
+from burnbook.core.held_tensors import holds_tensors
 from burnbook.tensor import Tensor
 
 
@@ -52,6 +53,7 @@ class SeqLengthOption(ConfigEnum):
         return limit if self.variant == "Fixed" else min(limit, longest)
 
 
+@holds_tensors
 @dataclass(frozen=True)
 class GeneratePaddingMask:
     """Padded sequences, and where the padding is.

@@ -13,6 +13,7 @@ from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ConfigError
+from burnbook.core.held_tensors import holds_tensors
 from burnbook.module import Module
 from burnbook.nn.activation import Gelu
 from burnbook.nn.attention.heads import (
@@ -96,6 +97,7 @@ class MultiHeadAttentionConfig(Config):
         )
 
 
+@holds_tensors
 @dataclass(frozen=True)
 class MhaInput:
     """The inputs of MultiHeadAttention: query, key and value, and what is masked.
@@ -130,6 +132,7 @@ class MhaInput:
         return replace(self, attn=mask)
 
 
+@holds_tensors
 class MhaOutput:
     """The outputs of MultiHeadAttention.
 

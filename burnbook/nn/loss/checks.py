@@ -16,6 +16,7 @@ from burnbook.core.errors import (
     explain,
     warn_caller,
 )
+from burnbook.core.held_tensors import cure_for_holder, facts_of_tensors
 from burnbook.ops.activation import log_sigmoid
 from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.shape import permute, reshape, swap_dims
@@ -39,6 +40,8 @@ def fit(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
     for name, t in given.items():
         kind = kinds.get(name, Float)
         if t.kind is not kind:
+            if kind is Float and where in OF_SCORES and name == next(iter(given)):
+                refuse_chosen(where, given)
             what = f"{name} must be {kind.__name__}"
             cure = f"{name}.{kind.__name__.lower()}()"
             if kind is Int and t.kind is Float:
@@ -64,7 +67,9 @@ def all_tensors(where: str, given: dict[str, Any]) -> None:
             if t is None:
                 what = f"{name} is None, not a tensor"
                 cure = "return … at the end of the forward that made it"
-            raise KindError(where, what, cure=cure)
+            held = [(f"{name}{way}", text) for way, text in facts_of_tensors(t)]
+            cure = cure_for_holder(t, name) or cure
+            raise KindError(where, what, held, cure)
 
 
 def refuse_swapped(
@@ -79,6 +84,38 @@ def refuse_swapped(
         what = f"{first} and {second} are swapped"
         cure = f"forward({first}, {second}), the Float tensor first"
         raise KindError(where, what, facts_of(**given), cure)
+
+
+#: Losses whose first input is a score of each class, or of a yes.
+OF_SCORES = frozenset(
+    ["cross_entropy", "binary_cross_entropy", "multi_margin", "soft_margin"]
+)
+
+
+def refuse_chosen(where: str, given: dict[str, Tensor]) -> None:
+    """Refuse classes that are chosen already where their scores are wanted.
+
+    Why: it looks at the values of one column, so it is called only after a failure.
+    """
+    name, x = next(iter(given.items()))
+    column = x.rank == 1 or (x.rank == 2 and x.dims()[1] == 1)
+    if x.kind is Float and not (column and _are_classes(x)):
+        return
+    what = f"{name} are classes that are chosen already, not their scores"
+    cure = "the scores themselves, without .argmax(1) or a comparison"
+    if x.kind is not Float and not column:
+        what = f"{name} must be Float: a score for each class"
+        cure = f"the scores before they were rounded, or {name}.float()"
+    raise KindError(where, what, facts_of(**given), cure)
+
+
+def _are_classes(x: Tensor) -> bool:
+    """Whether Float numbers are whole and from 0 up, with one above 0."""
+    if has_no_elements(x.value):
+        return False
+    values = np.asarray(x)
+    whole = bool((values == np.round(values)).all()) and values.min() >= 0
+    return len(values) > 1 and whole and bool(values.max() > 0)
 
 
 def not_whole(
@@ -101,6 +138,7 @@ def refuse_classes(where: str, given: dict[str, Tensor]) -> None:
     all_tensors(where, given)
     (scores, x), (name, targets) = given.items()
     refuse_swapped(where, given, {name: Int})
+    refuse_chosen(where, given)
     if targets.dims() == x.dims() and x.rank == 2 and targets.kind is not Bool:
         _refuse_rows(where, given)
     if targets.kind is Float:
@@ -185,6 +223,7 @@ def one_class_each(where: str, given: dict[str, Tensor]) -> None:
     (_, x), (name, targets) = given.items()
     all_tensors(where, given)
     if x.dims()[1:] == (1,):
+        refuse_chosen(where, given)
         raise nothing_to_choose(where, given)
     if has_no_elements(targets.value):
         return

@@ -7,7 +7,7 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.arrays import has_no_elements
-from burnbook.core.dtypes import Float
+from burnbook.core.dtypes import Float, Int
 from burnbook.core.errors import (
     ConfigError,
     DataError,
@@ -23,7 +23,9 @@ from burnbook.nn.loss.checks import (
     made_by,
     nothing_to_choose,
     probabilities,
+    refuse_chosen,
     refuse_classes,
+    refuse_swapped,
     some_rows,
     warn_of_sums,
 )
@@ -37,7 +39,7 @@ from burnbook.nn.shared import from_zero_to_one
 from burnbook.ops.activation import log_sigmoid
 from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.index import mask_fill
-from burnbook.ops.loss import cross_entropy
+from burnbook.ops.loss import cross_entropy, refuse_strange_targets
 from burnbook.ops.softmax import softmax
 from burnbook.tensor import Tensor, apply
 from burnbook.tensor.facts import facts_of
@@ -206,6 +208,8 @@ class CrossEntropyLoss(Module):
         if logits.rank == 2 and logits.value.shape[1] == 1:
             given = {"logits": logits, "targets": targets}
             all_tensors("cross_entropy", given)
+            refuse_swapped("cross_entropy", given, {"targets": Int})
+            refuse_chosen("cross_entropy", given)
             raise nothing_to_choose("cross_entropy", given)
         if self.logits:
             _refuse_softmax(logits)
@@ -224,7 +228,11 @@ class CrossEntropyLoss(Module):
             row = apply(mask_fill, targets, mask, value=0)
             logits = logits.mask_fill(mask.unsqueeze_dim(1), 0.0)
         logs = logits.log_softmax(dim=1) if self.logits else _log(logits)
-        score = self._scores(logs, row.reshape([-1, 1])).squeeze(1)
+        try:
+            score = self._scores(logs, row.reshape([-1, 1])).squeeze(1)
+        except DimError:
+            refuse_strange_targets(np, np.asarray(logits), np.asarray(row))
+            raise
         return -(score if mask is None else score.mask_fill(mask, 0.0)), mask
 
     def _of_shares(self, logits: Tensor, targets: Tensor) -> Tensor:

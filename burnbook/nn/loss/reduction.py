@@ -61,6 +61,9 @@ def check_reduction(reduction: object) -> None:
     if isinstance(reduction, Reduction):
         return
     cure = " or ".join(f"Reduction.{name}" for name in Reduction.variants)
+    near = [name for name in Reduction.variants if name.lower() == str(reduction)]
+    if near:
+        cure = f"Reduction.{near[0]}"
     if reduction is None or str(reduction).lower() == "none":
         cure = "loss.forward_no_reduction(…), which keeps the loss of each element"
     what = f"{reduction!r} is not a Reduction"

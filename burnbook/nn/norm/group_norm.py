@@ -4,6 +4,7 @@ from typing import TypeVar
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
+from burnbook.core.cures import channels_moved
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param
 from burnbook.nn.initializer import Initializer
@@ -154,7 +155,7 @@ def _same_channels(where: str, x: Tensor, channels: int) -> None:
             where,
             f"x has {found}, the layer {channels}",
             facts_of(x=x),
-            f"an input [n, {channels}, ...]",
+            channels_moved(dims, channels) or f"an input [n, {channels}, ...]",
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.core.errors import ConfigError
+from burnbook.core.held_tensors import holds_tensors
 from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
@@ -29,6 +30,7 @@ from burnbook.ops.lstm import lstm
 from burnbook.tensor import Tensor, apply
 
 
+@holds_tensors
 @dataclass(frozen=True)
 class LstmState:
     """The cell state and the hidden state of an Lstm.

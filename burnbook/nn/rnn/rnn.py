@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from burnbook.backend.base import Backend
+from burnbook.core.held_tensors import holds_tensors
 from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Tanh
 from burnbook.nn.initializer import Initializer
@@ -29,6 +30,7 @@ from burnbook.ops.rnn import rnn
 from burnbook.tensor import Tensor, apply
 
 
+@holds_tensors
 @dataclass(frozen=True)
 class RnnState:
     """The hidden state of an Rnn.

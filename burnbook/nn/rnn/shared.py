@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import KindError, ShapeError
+from burnbook.core.held_tensors import facts_of_tensors
 from burnbook.core.op import Op
 from burnbook.module import Module
 from burnbook.module.display import Shown
@@ -124,7 +125,11 @@ def check_state(state: object, kind: type) -> None:
     if not (state is None or isinstance(state, kind)):
         what = f"state is {type(state).__name__}, not {kind.__name__}"
         parts = ", ".join(field.name for field in fields(kind))
-        raise KindError("forward", what, cure=f"{kind.__name__}({parts})")
+        cure, facts = f"{kind.__name__}({parts})", facts_of_tensors(state)
+        if isinstance(state, (tuple, list)) and len(facts) == 2 == len(fields(kind)):
+            facts.append(("order", "(hidden, cell), as PyTorch has it"))
+            cure = f"{kind.__name__}(cell=state[1], hidden=state[0])"
+        raise KindError("forward", what, facts, cure)
 
 
 def both_ways(size: int, name: str, state: Tensor, x: Tensor) -> list[Tensor]:

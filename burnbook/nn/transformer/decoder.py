@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
 from burnbook.core.dropped import result_matters
+from burnbook.core.held_tensors import holds_tensors
 from burnbook.module import Module
 from burnbook.nn.attention import (
     MhaCache,
@@ -58,6 +59,7 @@ class TransformerDecoderConfig(TransformerConfig):
         return build(TransformerDecoder, self, layers=made)
 
 
+@holds_tensors
 @dataclass(frozen=True)
 class TransformerDecoderInput:
     """The target and the memory that a TransformerDecoder gets, and their masks.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
 from burnbook.core.dropped import result_matters
+from burnbook.core.held_tensors import holds_tensors
 from burnbook.module import Module
 from burnbook.nn.attention import (
     MhaCache,
@@ -56,6 +57,7 @@ class TransformerEncoderConfig(TransformerConfig):
         return build(TransformerEncoder, self, layers=made)
 
 
+@holds_tensors
 @dataclass(frozen=True)
 class TransformerEncoderInput:
     """The input of a TransformerEncoder, and its masks.

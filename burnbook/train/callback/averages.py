@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, explain, warn_caller
 from burnbook.module import Module, RunningState
 from burnbook.module.tree import PARTS, params_of
 from burnbook.train.callback.base import Callback, TrainingState
@@ -54,6 +54,10 @@ class Ema(Callback):
         if not 0.0 <= decay < 1.0:
             what = f"decay is {decay}, not in [0, 1)"
             raise ConfigError("Ema", what, cure="Ema(0.999)")
+        if 0.0 < decay < 0.5:
+            what = f"decay {decay} is the share of the past, so the last step is all"
+            cure = f"Ema({round(1.0 - decay, 9)})"
+            warn_caller(explain("Ema", what, cure=cure))
         self.decay, self.valid, self.result = decay, valid, result
         self.running_states = running_states
         self.reset()

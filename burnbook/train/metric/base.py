@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from burnbook.core.errors import ConfigError, DataError
+from burnbook.core.other_forms import answers_forms
 from burnbook.train.numbers import plain_float, signed_float
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ class NumericMetricState:
         return self.current
 
 
+@answers_forms("Metric")
 class Metric:
     """Something measured on every batch.
 

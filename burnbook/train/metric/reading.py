@@ -40,9 +40,10 @@ def scores_of(
     """
     check_swapped(where, outputs, targets)
     shape, right = tuple(outputs.shape), tuple(targets.shape)
-    if shape[1:] == (1,):
-        check_scores(where, outputs, targets)
     if len(shape) == 1 or shape[1:] == (1,):
+        check_scores(where, outputs, targets)
+        if _are_classes(outputs, targets):
+            raise _chosen(where, outputs, targets)
         what = "one score for each example: the best of one class says nothing"
         raise ShapeError(where, what, _facts(outputs, targets), ONE_SCORE)
     if len(shape) != 2 or right != shape[:1]:
@@ -136,9 +137,21 @@ def check_scores(where: str, outputs: Tensor, targets: Tensor) -> None:
     """Refuse classes that are already chosen: their numbers are not scores."""
     check_swapped(where, outputs, targets)
     if outputs.kind is not Float:
-        what = f"outputs must be scores (Float), not {outputs.kind.__name__}"
-        cure = "the logits, before argmax: ClassificationOutput(loss, logits, targets)"
-        raise KindError(where, what, _facts(outputs, targets), cure)
+        raise _chosen(where, outputs, targets)
+
+
+def _chosen(where: str, outputs: Tensor, targets: Tensor) -> KindError:
+    what = "outputs are classes that are chosen already, not their scores"
+    cure = "the scores without .argmax(1): ClassificationOutput(loss, logits, targets)"
+    return KindError(where, what, _facts(outputs, targets), cure)
+
+
+def _are_classes(outputs: Tensor, targets: Tensor) -> bool:
+    """Whether one column of Float is whole from 0 up, beside targets of several."""
+    chosen = values(outputs)
+    whole = len(chosen) > 0 and bool((chosen == np.round(chosen)).all())
+    several = values(targets).max(initial=0) > 1
+    return whole and several and chosen.min() >= 0
 
 
 def check_best_of(where: str, k: int, outputs: Tensor, targets: Tensor) -> None:

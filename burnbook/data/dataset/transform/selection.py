@@ -352,6 +352,10 @@ def random_split(
         ConfigError: there is no part, one is negative, or they sum to neither n nor 1.
     """
     seed, dataset = check_seed("random_split", seed), as_dataset(dataset)
+    if isinstance(parts, (int, float)):
+        rest = len(dataset) - parts if type(parts) is int else round(1.0 - parts, 9)
+        what = f"parts are several, and {parts} is one of them"
+        raise ConfigError("random_split", what, cure=f"[{parts}, {rest}]")
     if key is None:
         groups = [np.arange(len(dataset))]
     else:
