@@ -156,11 +156,12 @@ def force(paths: Iterable[Path]) -> list[tuple[Path, OSError]]:
     Why: a disk takes hardly longer for ten files than for one, if it may know of all.
     """
     wanted = [*paths]
-    if len(wanted) < 2:
-        tried = [_forced(path) for path in wanted]
-    else:
-        with ThreadPoolExecutor(min(len(wanted), MOST_AT_ONCE)) as threads:
-            tried = [*threads.map(_forced, wanted)]
+    try:
+        with ThreadPoolExecutor(min(len(wanted), MOST_AT_ONCE) or 1) as threads:
+            tried = [*threads.map(_forced, wanted if len(wanted) > 1 else ())]
+    except RuntimeError:  # no thread is to be had, as in a browser
+        tried = []
+    tried = tried or [_forced(path) for path in wanted]
     both = zip(wanted, tried, strict=True)
     return [(path, cause) for path, cause in both if cause is not None]
 

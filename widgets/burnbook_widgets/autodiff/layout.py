@@ -16,7 +16,7 @@ from itertools import pairwise
 Point = tuple[float, float]
 Edge = tuple[int, int]
 
-WIDTH, HEIGHT = 136, 74  # of a box
+WIDTH, HEIGHT = 156, 74  # of a box
 ACROSS, DOWN = 20, 38  # free between boxes
 LANE = 18  # what a line takes that passes between boxes
 MARGIN = 8
