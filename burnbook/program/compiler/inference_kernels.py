@@ -41,6 +41,13 @@ COMPARISONS: dict[str, Any] = {
     "equal": np.equal,
     "not_equal": np.not_equal,
 }
+PAIRS: dict[str, Any] = {
+    "max_pair": np.maximum,
+    "min_pair": np.minimum,
+    "bool_and": np.logical_and,
+    "bool_or": np.logical_or,
+}
+EXTREMES: dict[str, Any] = {"max_dim": np.maximum, "min_dim": np.minimum}
 
 
 def _is_here(call: Call) -> bool:
@@ -73,6 +80,48 @@ def bind_comparison(call: Call) -> Bound | None:
         return None
     run = partial(COMPARISONS[call.step.op.name], x, y, out=call.out)
     return Bound(run, cost=call.out.size * 4 / BYTES, how="in place")
+
+
+@binder(*PAIRS)
+def bind_pair(call: Call) -> Bound | None:
+    """The larger or smaller of two, or whether both or one of them are true."""
+    x, y = call.values
+    if not _is_short(call) or {x.dtype, y.dtype} != {call.out.dtype}:
+        return None
+    run = partial(PAIRS[call.step.op.name], x, y, out=call.out)
+    return Bound(run, cost=call.out.nbytes * 3 / BYTES, how="in place")
+
+
+@binder("bool_not")
+def bind_bool_not(call: Call) -> Bound | None:
+    """Where it is not so."""
+    (x,), out = call.values, call.out
+    if not _is_short(call) or not x.dtype == out.dtype == np.bool_:
+        return None
+    run = partial(np.logical_not, x, out=out)
+    return Bound(run, cost=out.nbytes * 2 / BYTES, how="in place")
+
+
+@binder("cast")
+def bind_cast(call: Call) -> Bound | None:
+    """The same numbers as another type."""
+    (x,), out = call.values, call.out
+    if not _is_short(call):
+        return None
+    run = partial(np.copyto, out, x, "unsafe")
+    return Bound(run, cost=(x.nbytes + out.nbytes) / BYTES, how="in place")
+
+
+@binder(*EXTREMES)
+def bind_extreme(call: Call) -> Bound | None:
+    """The largest or smallest along a dim."""
+    (x,), out = call.values, call.out
+    if not _is_short(call) or not x.size or x.dtype != out.dtype:
+        return None
+    reduce = EXTREMES[call.step.op.name].reduce
+    dim = call.attrs["dim"]
+    run = partial(reduce, x, axis=dim, out=out, keepdims=True)
+    return Bound(run, cost=x.nbytes * 2 / BYTES, how="in place")
 
 
 @binder("is_nan")
@@ -187,9 +236,9 @@ def bind_pad(call: Call) -> Bound | None:
     return Bound(run, cost=2 * out.nbytes / BYTES, how="in place")
 
 
-@binder("mean_dim")
-def bind_mean_dim(call: Call) -> Bound | None:
-    """A sum that NumPy adds exactly enough, divided where it stands."""
+@binder("sum_dim", "mean_dim")
+def bind_sum_dim(call: Call) -> Bound | None:
+    """A sum that NumPy adds exactly enough; a mean is divided where it stands."""
     (x,), out, dim = call.values, call.out, call.attrs["dim"]
     if not _is_short(call) or x.dtype != out.dtype or x.dtype.kind != "f":
         return None
@@ -197,11 +246,14 @@ def bind_mean_dim(call: Call) -> Bound | None:
     in_pairs = count <= MANY or x.strides[dim] == x.itemsize
     if not count or not in_pairs or x.itemsize < 4:
         return None
+    add: Any = partial(np.add.reduce, x, axis=dim, out=out, keepdims=True)
 
     def run() -> None:
-        np.add.reduce(x, axis=dim, out=out, keepdims=True)
+        add()
         np.divide(out, count, out)
 
+    if call.step.op.name == "sum_dim":
+        return Bound(add, cost=x.nbytes / BYTES, how="in place")
     return Bound(run, cost=x.nbytes / BYTES, how="in place")
 
 

@@ -15,11 +15,13 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.numpy import Numpy
 from burnbook.backend.products import dot, dot_plus
 from burnbook.program.compiler.bound import (
+    BYTES,
     Bound,
     Call,
     binder,
     by_sample,
     product,
+    put_in_place,
     rows_of,
 )
 from burnbook.program.compiler.inference_kernels import bind_columns, in_one_piece
@@ -28,6 +30,8 @@ from burnbook.program.compiler.patterns import ACTIVATIONS, POOLS, pool_attrs, w
 F32 = np.dtype(np.float32)
 ALONE = 1 << 16  # products that BLAS computes by itself
 RATE = 25.0  # products and sums of a convolution in a nanosecond
+LEAST_WINDOWS = 16  # side by side: what a vector register holds
+MANY_WINDOWS = 1 << 12  # of all planes; fewer are quicker by functions of NumPy
 KINDS: dict[str, str] = {"max_pool2d": "largest", "max_pool": "largest"}
 
 
@@ -259,6 +263,32 @@ def pool_images(kind: str, x: Any, out: Any, rows: int, columns: int) -> None:
     winner = np.empty(to.shape, np.int32)
     sizes = (rows, columns, rows, columns, 0, 0, 1, 1)
     max_pool.largest_range(planes, to, winner, sizes, 0, len(planes))
+
+
+@binder("max_pool2d", "max_pool")
+def bind_wide_max_pool(call: Call) -> Bound | None:
+    """The largest of every window, for lines of windows that fill vectors."""
+    (x,), out, attrs = call.values, call.outs[0], call.attrs
+    if any(a is not None for a in call.outs[1:]) or out is None or not out.size:
+        return None
+    if not is_ready(call, "max_pool_nd") or not plain(x, out):
+        return None
+    if out.shape[-1] < LEAST_WINDOWS or out.size < MANY_WINDOWS:
+        return None
+    from burnbook.backend.compiled.max_pool_nd import max_pool_kernel
+    from burnbook.backend.compiled.runtime.buffers import buffers
+
+    names = ("kernel_size", "stride", "padding", "dilation")
+    pool = partial(max_pool_kernel, x, **{name: attrs[name] for name in names})
+    pool = partial(pool, ceil_mode=attrs.get("ceil_mode", False))
+    if pool() is None:
+        return None
+
+    def run() -> None:
+        put_in_place((out,), buffers.offering([out], pool)[:1])
+
+    cost = x.nbytes * 2 / BYTES
+    return Bound(run, cost=cost, how="compiled")
 
 
 @binder("linear", "linear_block")
