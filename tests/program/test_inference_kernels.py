@@ -148,6 +148,28 @@ def test_longer_sequences_of_an_lstm_are_left_to_its_kernel():
     assert check(lambda x: apply(ops.lstm, x, weight, recurrent)[0], x) == ["op"]
 
 
+@pytest.mark.parametrize("shape", [(1, 40), (2, 40), (5, 40), (3, 1, 40), (2, 3, 40)])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_rows_by_a_fixed_matrix_are_what_the_op_gives(shape, rank):
+    if len(shape) != rank:
+        shape = (1, *shape) if rank == 3 else (shape[0] * shape[1], 40)
+    weight = drawn(*[1] * (rank - 2), 40, 70, seed=1)
+    assert "op" not in check(lambda x: (x + 0.0) @ weight, drawn(*shape), near=1e-5)
+
+
+@pytest.mark.parametrize("numbers", [[0], [3, 1, 3]])
+def test_few_picks_by_what_a_run_brings_are_those_of_the_op(numbers):
+    table = drawn(300, 20)
+    index = places(*numbers)
+    hows = check(lambda i: table.select(0, i + 0), index)
+    assert hows[-1] == "in place"
+    compiled = capture(lambda i: table.select(0, i + 0), index, batch=None).compile()
+    compiled(index)
+    with pytest.raises(IndexError, match="select"):
+        compiled(places(*[300] * len(numbers)))
+    assert compiled(index).dims() == (len(numbers), 20)
+
+
 @pytest.mark.parametrize("ceil_mode", [False, True])
 @pytest.mark.parametrize("shape", [(2, 3, 10), (1, 2, 6, 7, 5)])
 def test_maxima_of_any_dims_are_those_of_the_op(shape, ceil_mode):

@@ -139,6 +139,77 @@ def test_a_layer_of_each_step_is_one_layer():
     assert names.count("linear") == 3  # of few of them
 
 
+def test_constants_that_are_equal_are_one():
+    numbers = np.random.default_rng(5).standard_normal((20, 20)).astype(np.float32)
+
+    def function(x):
+        for _ in range(4):  # as a loop does that makes its weights anew
+            x = (x @ Tensor.from_numpy(numbers.copy(), Numpy())).tanh()
+        return x @ Tensor.from_numpy(numbers + 1, Numpy())
+
+    x = drawn(2, 20)
+    compiled = capture(function, x).compile()
+    for _ in range(2):
+        found, wanted = np.asarray(compiled(x)), np.asarray(function(x))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    factors = [s.inputs[1] for s in compiled.lowered.steps if s.op.name == "matmul"]
+    assert len(factors) == 5
+    assert len({*factors}) == 2
+    ((plan,),) = compiled._plans.values()
+    assert len(plan.given.laid) in (0, 2)  # none where kernels are not ready
+
+
+WIDE = made(
+    nn.Conv1dConfig(3, 4, 5)
+    .with_padding(nn.PaddingConfig1d.Explicit(64))
+    .with_dilation(32)
+)
+TALL = made(nn.Conv2dConfig([3, 6], [4, 1]).with_groups(3).with_bias(False))
+
+
+def test_taps_that_meet_padding_alone_are_left_out():
+    x = drawn(2, 3, 20)
+    compiled = capture(WIDE.forward, x).compile()
+    (step,) = [s for s in compiled.lowered.steps if s.op.name == "conv"]
+    assert step.inputs[1].shape == (4, 3, 1)
+    assert steps_of(WIDE.forward, x)[-1] == "conv"
+    near = made(nn.Conv1dConfig(3, 4, 5).with_padding(nn.PaddingConfig1d.Explicit(2)))
+    (step,) = capture(near.forward, x).compile().lowered.steps
+    assert step.inputs[1].shape == (4, 3, 5)
+
+
+def test_images_of_one_column_are_lines():
+    x = drawn(2, 3, 20, 1)
+    assert steps_of(TALL.forward, x) == ["reshape", "conv2d", "reshape"]
+    assert steps_of(TALL.forward, drawn(2, 3, 20, 2)) == ["conv2d"]
+
+
+@pytest.mark.parametrize("slope", [0.1, 1.5])
+def test_maxima_of_windows_come_before_leaky_units(slope):
+    pool = nn.MaxPool2dConfig([2, 2]).with_strides([2, 2]).init()
+    unit = nn.LeakyReluConfig().with_negative_slope(slope).init()
+    names = steps_of(lambda x: pool.forward(unit.forward(x * 2.0)), drawn(2, 3, 6, 8))
+    assert names == ["mul", "max_pool", "leaky_relu"]
+    falling = nn.LeakyReluConfig().with_negative_slope(-0.5).init()
+    names = steps_of(lambda x: pool.forward(falling.forward(x)), drawn(2, 3, 6, 8))
+    assert names == ["leaky_relu", "max_pool"]
+
+
+@pytest.mark.parametrize(
+    ("slope", "is_larger"), [(0.25, True), (1.5, False), (0, False)]
+)
+def test_a_choice_by_sign_is_the_larger_of_two(slope, is_larger):
+    slopes = drawn(1, 3, 1, 1).zeros_like() + slope
+
+    def chosen(x):
+        return x.mask_where(x.lower(0.0), x * slopes)
+
+    x = drawn(2, 3, 6, 8)
+    names = steps_of(chosen, x)
+    assert ("max_pair" in names) == is_larger
+    assert ("mask_where" in names) != is_larger
+
+
 def test_a_program_that_learns_is_left_alone():
     device = Autodiff(Numpy())
     with use_stream(Stream(1)):

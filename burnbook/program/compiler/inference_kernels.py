@@ -24,6 +24,7 @@ from burnbook.program.compiler.bound import (
     Call,
     bind,
     binder,
+    called,
     product,
 )
 
@@ -31,6 +32,7 @@ F32 = np.dtype(np.float32)
 RATE = 25.0  # products and sums in a nanosecond
 MOST_COLUMNS = 1 << 21  # elements of the columns of an image
 FEW_IMAGES = 4  # for which one thread may as well do all of them
+FEW_PICKED = 1 << 13  # elements that NumPy picks as quickly as a kernel
 NEAR = 1 << 14  # elements of planes that are taken at once
 ALONE = 1 << 18  # elements of a product that BLAS computes on one thread
 COMPARISONS: dict[str, Any] = {
@@ -154,9 +156,10 @@ def bind_mask_where(call: Call) -> Bound | None:
     """
     x, mask, values = call.values
     out = call.out
-    if not _is_short(call) or not x.dtype == values.dtype == out.dtype:
+    if not x.dtype == values.dtype == out.dtype or mask.dtype != np.bool_:
         return None
-    if mask.dtype != np.bool_:
+    is_stretched = not x.shape == mask.shape == values.shape
+    if not (_is_short(call) or (_is_here(call) and is_stretched and out.size < NEAR)):
         return None
 
     def run() -> None:
@@ -189,6 +192,28 @@ def bind_cat(call: Call) -> Bound | None:
             np.copyto(to, x)
 
     return Bound(run, cost=2 * out.nbytes / BYTES, how="in place")
+
+
+@binder("select", "embedding")
+def bind_picks(call: Call) -> Bound | None:
+    """Few slices at places that each run brings; the op tells what is wrong."""
+    x, places = call.values
+    out, dim = call.out, call.attrs.get("dim", 0)
+    if not _is_here(call) or out.size > FEW_PICKED or not out.flags.c_contiguous:
+        return None
+    if x.dtype != out.dtype:
+        return None
+    if places.dtype.kind != "i" or not places.size or np.may_share_memory(out, x):
+        return None
+    size, usual = x.shape[dim], called(call).run
+
+    def run() -> None:
+        if places.min() < 0 or places.max() >= size:
+            usual()
+        else:
+            np.take(x, places, dim, out, "clip")
+
+    return Bound(run, cost=4 * out.nbytes / BYTES, how="in place")
 
 
 @binder("select")
@@ -317,6 +342,8 @@ def bind_max_pool(call: Call) -> Bound | None:
     ]
     if not x.flags.c_contiguous:
         return in_one_piece(call)
+    if dims == 2 and not any(padding) and set(dilation) == {1} and not any(ends):
+        return Bound(_Maxima(x, out, kernel, stride).run, cost=x.nbytes, how="in place")
     planes, to = x.reshape(-1, *x.shape[2:]), out.reshape(-1, *out.shape[2:])
     sides = list(zip(padding, planes.shape[1:], ends, strict=True))
     wide = [p + n + e for p, n, e in sides]
@@ -345,6 +372,42 @@ def bind_max_pool(call: Call) -> Bound | None:
     run = partial(part, 0, len(to))
     cost = x.nbytes * 4 / BYTES
     return Bound(run, len(to), part, cost, "in place", (0,))
+
+
+class _Maxima:
+    """The largest of every window of small images without padding.
+
+    Maxima of neighbours are taken of all images in a row, as if they were one line: of
+    places side by side, then of lines. Those that reach into the next line or image
+    are not looked at.
+    """
+
+    def __init__(self, x: Array, out: Array, kernel: Any, stride: Any):
+        width, count = x.shape[3], x.size
+        line, held, other = x.reshape(-1), np.empty(count, x.dtype), None
+        self.pairs: list[tuple[Array, Array, Array]] = []
+        for taps, apart in ((kernel[1], 1), (kernel[0], width)):
+            if taps == 1:
+                continue
+            so_far = line
+            for k in range(1, taps):
+                size = count - k * apart
+                to = held[:size]
+                self.pairs.append((so_far[:size], line[k * apart :][:size], to))
+                so_far = held
+            other = np.empty(count, x.dtype) if other is None else other
+            line, held = held, other
+        self.out = out
+        step, rows = x.itemsize, x.strides[2]
+        strides = (*x.strides[:2], rows * stride[0], step * stride[1])
+        places = line.reshape(x.shape)
+        self.picked = as_strided(places, out.shape, strides, writeable=False)
+
+    def run(self) -> None:
+        """All images."""
+        for x, y, to in self.pairs:
+            np.maximum(x, y, out=to)
+        np.copyto(self.out, self.picked)
 
 
 def _largest_along(

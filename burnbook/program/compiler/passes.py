@@ -18,7 +18,7 @@ from burnbook.program.compiler.fusion import (
     fused_steps,
     refuse_others,
 )
-from burnbook.program.compiler.rewriting import rewritten
+from burnbook.program.compiler.rewriting import rewritten, with_equal_constants_once
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
 
@@ -82,7 +82,9 @@ class Lowered:
 
 def lower(program: Source, rules: Sequence[FusionRule]) -> Lowered:
     """Fold constants, leave out what no output needs, and fuse."""
-    given = (program.steps, program.outputs, program.constants, program.backend)
+    steps, constants = program.steps, program.constants
+    steps = with_equal_constants_once(steps, constants)
+    given = (steps, program.outputs, constants, program.backend)
     found = lower_steps(*given, rules)
     return replace(found, constants=_in_rows(found.steps, found.constants))
 

@@ -7,15 +7,18 @@ sequence by itself reads its weights once for all of them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.op import OPS, BackwardOp
+from burnbook.program.compiler.equal_steps import with_equal_steps
 from burnbook.program.compiler.fusion import attrs_of
+from burnbook.program.sizes import mapped
 from burnbook.program.values import Step, Value
 
 CONVOLUTIONS = ("conv2d", "conv")
@@ -27,6 +30,7 @@ ELEMENTWISE = {
     *("sqrt", "square", "neg", "abs", "elu", "softplus", "mish"),
 }
 FEW = 3  # layers with the same weights that are one call already where there are fewer
+LARGE = 256  # elements of a constant that is worth a look for another like it
 Constants = dict[Value, Any]
 
 
@@ -44,7 +48,33 @@ def rewritten(
     if not any(isinstance(step.op, BackwardOp) for step in steps):
         found = used(with_late_permutations(found, constants), outputs)
         found = used(with_layers_of_all_steps(found, constants), outputs)
+        found = used(with_equal_steps(found, outputs, constants), outputs)
     return with_lines_in_weights(found, outputs, constants)
+
+
+def with_equal_constants_once(
+    steps: Sequence[Step], constants: Mapping[Value, Any]
+) -> tuple[Step, ...]:
+    """The steps with one of the constants that hold the same numbers.
+
+    A loop that was written out makes its weights anew in each turn.
+    """
+    alike: dict[Any, list[Value]] = defaultdict(list)
+    for value, array in constants.items():
+        if type(array) is np.ndarray and array.size >= LARGE:
+            alike[array.dtype.str, array.shape].append(value)
+    known: dict[bytes, Value] = {}
+    same: dict[Value, Value] = {}
+    for values in alike.values():
+        for value in values if len(values) > 1 else ():
+            array = np.ascontiguousarray(constants[value])
+            place = repr((array.dtype.str, array.shape)).encode()
+            key = blake2b(array.view(np.uint8).data, key=place[:64]).digest()
+            same[value] = known.setdefault(key, value)
+    if all(value is other for value, other in same.items()):
+        return tuple(steps)
+    swap = lambda leaf: same.get(leaf, leaf) if type(leaf) is Value else leaf  # noqa: E731
+    return tuple([replace(s, inputs=mapped(s.inputs, swap)) for s in steps])
 
 
 def with_late_permutations(steps: Sequence[Step], constants: Constants) -> list[Step]:
