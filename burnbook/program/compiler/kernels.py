@@ -25,8 +25,8 @@ from burnbook.program.compiler.bound import (
     put_in_place,
     rows_of,
 )
-from burnbook.program.compiler.inference_kernels import bind_columns, in_one_piece
 from burnbook.program.compiler.patterns import ACTIVATIONS, POOLS, pool_attrs, window_of
+from burnbook.program.compiler.window_kernels import bind_columns, in_one_piece
 
 F32 = np.dtype(np.float32)
 ALONE = 1 << 16  # products that BLAS computes by itself
