@@ -51,12 +51,13 @@ def eager(name):
 
 
 def captured(name):
-    """A run of the compiled program."""
+    """A run of the compiled program, whose loops are machine code from the start."""
+    from burnbook.backend import Numpy
     from tests.importers.real.checks import program_inputs, program_of
 
     model = model_of(name)
     given = model.in_use()
-    program = program_of(model, given=given).compile()
+    program = program_of(model, given=given).compile(Numpy(compiled=True))
     inputs = program_inputs(model, given)
     return lambda: program(*inputs)
 

@@ -5,6 +5,7 @@ import pytest
 
 from burnbook import nn, ops
 from burnbook.backend import Numpy
+from burnbook.backend.compiled import usable
 from burnbook.program import capture
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
@@ -61,6 +62,12 @@ SMALL = {
     "select in a row": lambda x: x.select(1, places(1, 2, 3)),
     "select": lambda x: x.select(1, places(3, 0, 3)),
     "mean_dim": lambda x: x.mean_dim(1) + x.mean_dim(0),
+    "sum_dim": lambda x: x.sum_dim(1) + x.sum_dim(0),
+    "max_dim": lambda x: x.max_dim(1) + x.min_dim(0),
+    "max_pair": lambda x: x.max_pair(x.flip([1])).min_pair(x * 2.0),
+    "bool_not": lambda x: x.mask_where(x.lower(x.flip([0])).bool_not(), x * 2.0),
+    "bool_and": lambda x: x.mask_where(x.lower(0.5) & x.greater(-0.5), x * 2.0),
+    "cast": lambda x: x.lower(x.flip([0])).float(),
 }
 
 
@@ -103,6 +110,64 @@ def test_maxima_of_windows_are_those_of_the_op(case, make, view):
         return apply(ops.max_pool2d, x, **attrs)[0]
 
     assert "op" not in check(pooled, make(2, 3, 9, 11))
+
+
+@pytest.mark.parametrize("case", POOLS)
+@pytest.mark.parametrize("make", [drawn, with_holes])
+def test_maxima_of_long_lines_are_those_of_the_op(case, make):
+    names = ("kernel_size", "stride", "padding", "dilation")
+    attrs = dict(zip(names, case, strict=True))
+    x = make(2, 5, 40, 70)
+    assert "op" not in check(lambda x: apply(ops.max_pool2d, x + 0.0, **attrs)[0], x)
+
+
+STATES = [("both", 2), ("both", 1), ("none", 1), ("hidden", 2)]
+
+
+@pytest.mark.parametrize(("states", "rows"), STATES)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("size", [16, 20])
+def test_one_step_of_an_lstm_is_what_the_op_gives(states, rows, bias, size):
+    weight, recurrent = drawn(8, 4 * size, seed=1), drawn(4 * size, size, seed=2)
+    recurrent = recurrent.swap_dims(0, 1)
+    line = drawn(4 * size, seed=3) if bias else None
+
+    def step(x, cell, hidden):
+        held = {"both": (cell, hidden), "none": (None, None), "hidden": (None, hidden)}
+        return apply(ops.lstm, x, weight, recurrent, line, *held[states])[0]
+
+    inputs = drawn(rows, 1, 8), drawn(rows, size, seed=4), drawn(rows, size, seed=5)
+    hows = check(step, *inputs, near=1e-5)
+    if usable() >= {"linear", "conv"}:
+        assert hows == ["compiled"]
+
+
+def test_longer_sequences_of_an_lstm_are_left_to_its_kernel():
+    weight, recurrent = drawn(8, 64, seed=1), drawn(16, 64, seed=2)
+    x = drawn(1, 3, 8)
+    assert check(lambda x: apply(ops.lstm, x, weight, recurrent)[0], x) == ["op"]
+
+
+@pytest.mark.parametrize("shape", [(1, 40), (2, 40), (5, 40), (3, 1, 40), (2, 3, 40)])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_rows_by_a_fixed_matrix_are_what_the_op_gives(shape, rank):
+    if len(shape) != rank:
+        shape = (1, *shape) if rank == 3 else (shape[0] * shape[1], 40)
+    weight = drawn(*[1] * (rank - 2), 40, 70, seed=1)
+    assert "op" not in check(lambda x: (x + 0.0) @ weight, drawn(*shape), near=1e-5)
+
+
+@pytest.mark.parametrize("numbers", [[0], [3, 1, 3]])
+def test_few_picks_by_what_a_run_brings_are_those_of_the_op(numbers):
+    table = drawn(300, 20)
+    index = places(*numbers)
+    hows = check(lambda i: table.select(0, i + 0), index)
+    assert hows[-1] == "in place"
+    compiled = capture(lambda i: table.select(0, i + 0), index, batch=None).compile()
+    compiled(index)
+    with pytest.raises(IndexError, match="select"):
+        compiled(places(*[300] * len(numbers)))
+    assert compiled(index).dims() == (len(numbers), 20)
 
 
 @pytest.mark.parametrize("ceil_mode", [False, True])

@@ -12,10 +12,16 @@ from burnbook.core.rng import Stream, use_stream
 from burnbook.nn.loss import MseLoss, Reduction
 from burnbook.optim import AdamConfig
 from burnbook.program import CompiledTraining, capture, capture_training
-from burnbook.program.compiler import plan as plans
+from burnbook.program.compiler import loops, plan as plans
 from burnbook.tensor import Tensor, activation
 
 pytestmark = pytest.mark.skipif(not cache.has_numba(), reason="numba is not installed")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    """Loops as they are before any was compiled, whatever this machine has kept."""
+    monkeypatch.setattr(loops, "is_kept", lambda text, signature: False)
 
 
 @functools.cache
@@ -92,6 +98,19 @@ def test_a_row_is_one_call():
     plan.run([np.asarray(x)])
     assert len(plan.calls) == 1
     assert plan.steps_of == [[0, 1, 2, 3, 4]]
+
+
+def test_loops_whose_machine_code_is_kept_are_used_at_once(monkeypatch):
+    x, function = drawn(3, 5), FUNCTIONS["one result"][0]
+    capture(function, x).compile()(x)  # which keeps it
+    monkeypatch.undo()
+    if not loops.machine_code.is_supported():
+        pytest.skip("machine code is not kept here")
+    plan = capture(function, x).compile().plan_for(3)
+    assert len(plan.calls) == 1
+    assert plan.rows.cost == 0
+    (found,) = plan.run([np.asarray(x)])
+    np.testing.assert_array_equal(found, np.asarray(function(x)))
 
 
 def test_explain_tells_of_a_row():

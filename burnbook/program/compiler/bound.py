@@ -42,6 +42,8 @@ class Given:
     masks: dict[tuple[Value, int, int], Any] = field(
         default_factory=dict[tuple[Value, int, int], Any]
     )
+    #: Weights laid out for kernels, by where they stand: steps that share one share it.
+    laid: dict[Any, Any] = field(default_factory=dict[Any, Any])
     #: What is known to be relu of dropout: the result, and the key.
     rectified: set[tuple[Value, Value]] = field(
         default_factory=set[tuple[Value, Value]]

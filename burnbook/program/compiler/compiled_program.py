@@ -19,6 +19,7 @@ from burnbook.program.compiler import (
     gradients as gradients,
     kernels as kernels,
     patterns as patterns,
+    recurrent_kernels as recurrent_kernels,
     training_kernels as training_kernels,
 )
 from burnbook.program.compiler.fusion import RULES, FusedOp, FusionRule

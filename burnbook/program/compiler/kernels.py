@@ -5,6 +5,7 @@ Only families of kernels that are ready are used; everything else runs as in bou
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,19 +16,23 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.numpy import Numpy
 from burnbook.backend.products import dot, dot_plus
 from burnbook.program.compiler.bound import (
+    BYTES,
     Bound,
     Call,
     binder,
     by_sample,
     product,
+    put_in_place,
     rows_of,
 )
-from burnbook.program.compiler.inference_kernels import bind_columns, in_one_piece
 from burnbook.program.compiler.patterns import ACTIVATIONS, POOLS, pool_attrs, window_of
+from burnbook.program.compiler.window_kernels import bind_columns, in_one_piece
 
 F32 = np.dtype(np.float32)
 ALONE = 1 << 16  # products that BLAS computes by itself
 RATE = 25.0  # products and sums of a convolution in a nanosecond
+LEAST_WINDOWS = 16  # side by side: what a vector register holds
+MANY_WINDOWS = 1 << 12  # of all planes; fewer are quicker by functions of NumPy
 KINDS: dict[str, str] = {"max_pool2d": "largest", "max_pool": "largest"}
 
 
@@ -250,15 +255,59 @@ def _in_blocks(
 
 def pool_images(kind: str, x: Any, out: Any, rows: int, columns: int) -> None:
     """Pool images whose windows lie side by side."""
-    from burnbook.backend.compiled import max_pool, pool
+    from burnbook.backend.compiled import pool
 
     planes, to = x.reshape(-1, *x.shape[2:]), out.reshape(-1, *out.shape[2:])
     if kind == "average":
         pool.average_range(planes, to, rows, columns, 0, len(planes))
         return
-    winner = np.empty(to.shape, np.int32)
-    sizes = (rows, columns, rows, columns, 0, 0, 1, 1)
-    max_pool.largest_range(planes, to, winner, sizes, 0, len(planes))
+    if out.shape[-1] >= LEAST_WINDOWS and "max_pool_nd" in usable():
+        load("max_pool_nd")
+        window = (rows, columns)
+        largest_in_lines(x, out, (window, window, (0, 0), (1, 1)))
+        return
+    high, wide = to.shape[1:]
+    lines = planes[:, : high * rows].reshape(len(planes), high, rows, planes.shape[2])
+    line = lines[:, :, 0] if rows == 1 else np.maximum.reduce(lines, axis=2)
+    parts = [line[:, :, k : wide * columns : columns] for k in range(columns)]
+    np.copyto(to, parts[0])
+    for part in parts[1:]:
+        np.maximum(to, part, out=to)
+
+
+def largest_in_lines(x: Any, out: Any, sizes: Any, ceil_mode: bool = False) -> bool:
+    """The largest of every window, for lines that are wide; whether they were found.
+
+    sizes: of windows, their strides, padding and dilation.
+    """
+    from burnbook.backend.compiled.max_pool_nd import max_pool_kernel
+    from burnbook.backend.compiled.runtime.buffers import buffers
+
+    names = ("kernel_size", "stride", "padding", "dilation")
+    named: dict[str, Any] = dict(zip(names, sizes, strict=True))
+    pool = partial(max_pool_kernel, x, **named, ceil_mode=ceil_mode)
+    found = buffers.offering([out], pool)
+    if found is None:
+        return False
+    put_in_place((out,), found[:1])
+    return True
+
+
+@binder("max_pool2d", "max_pool")
+def bind_wide_max_pool(call: Call) -> Bound | None:
+    """The largest of every window, for lines of windows that fill vectors."""
+    (x,), out, attrs = call.values, call.outs[0], call.attrs
+    if any(a is not None for a in call.outs[1:]) or out is None or not out.size:
+        return None
+    if not is_ready(call, "max_pool_nd") or not plain(x, out):
+        return None
+    if out.shape[-1] < LEAST_WINDOWS or out.size < MANY_WINDOWS:
+        return None
+    names = ("kernel_size", "stride", "padding", "dilation")
+    sizes = [tuple(attrs[name]) for name in names]
+    run = partial(largest_in_lines, x, out, sizes, attrs.get("ceil_mode", False))
+    cost = x.nbytes * 2 / BYTES
+    return Bound(run, cost=cost, how="compiled") if run() else None
 
 
 @binder("linear", "linear_block")
@@ -293,6 +342,30 @@ def bind_linear(call: Call) -> Bound | None:
     return Bound(run, cost=cost, how="compiled")
 
 
+@binder("matmul")
+def bind_few_rows(call: Call) -> Bound | None:
+    """One row or two by a fixed matrix, or rows of a stack that all meet one."""
+    (x, y), out = call.values, call.out
+    is_alone = y.size == math.prod(y.shape[-2:])
+    if not is_alone or not call.fixed[1] or x.ndim < 2 or not out.flags.c_contiguous:
+        return None
+    if not x.dtype == y.dtype == out.dtype == F32 or not x.flags.c_contiguous:
+        return None
+    rows, weight = rows_of(x), y.reshape(y.shape[-2:])
+    if not rows.size or not weight.size:
+        return None
+    to = out.reshape(len(rows), weight.shape[1])
+    if is_ready(call, "linear") and is_ready(call, "conv"):
+        from burnbook.backend.compiled import linear
+
+        if len(rows) <= linear.MOST_ROWS:
+            return _few_rows(replace(call, values=(x, weight)), rows, to, None)
+    if x.ndim == 2:
+        return None
+    cost = rows.size * weight.shape[1] / RATE
+    return Bound(product(rows, weight, to), cost=cost, how="out")
+
+
 def _product_and_bias(rows: Any, weight: Any, bias: Any, out: Any) -> Any:
     """A function for out = rows · weight + bias: a large bias goes into the product."""
     if bias is None:
@@ -321,7 +394,7 @@ def _few_rows(call: Call, rows: Any, out: Any, activation: str | None) -> Bound 
     if activation is not None and activation not in finish.ACTIVATIONS:
         return None
     weight, *rest = call.values[1:]
-    panels, line = linear.laid_panels(weight, rest[0] if rest else None)
+    panels, line = panels_of(call, weight, rest[0] if rest else None)
     which = finish.ACTIVATIONS[activation]
     wide = out
     if line.size != out.shape[1]:
@@ -337,6 +410,20 @@ def _few_rows(call: Call, rows: Any, out: Any, activation: str | None) -> Bound 
         run = cut
     cost = rows.size * weight.shape[1] / RATE
     return Bound(run, cost=cost, how="compiled")
+
+
+def panels_of(call: Call, weight: Any, bias: Any) -> tuple[Any, Any]:
+    """A fixed weight in panels, and a bias as long.
+
+    Loops that are written out ask for the same ones at every step.
+    """
+    from burnbook.backend.compiled import linear
+
+    held = [None if a is None else a.__array_interface__ for a in (weight, bias)]
+    key = repr([a and (a["data"], a["shape"], a["strides"]) for a in held])
+    if key not in call.given.laid:
+        call.given.laid[key] = linear.laid_panels(weight, bias)
+    return call.given.laid[key]
 
 
 def activation_in_place(call: Call, out: Any, name: str) -> Callable[[], Any] | None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.base import Backend
-from burnbook.backend.compiled.runtime import cache
+from burnbook.backend.compiled.runtime import cache, machine_code
 from burnbook.program.values import Step, Value
 
 F32 = np.dtype(np.float32)
@@ -160,7 +160,18 @@ class Loop:
         text = "\n".join([f"def {head}:", *[f"    {one}" for one in body], ""])
         types = ["f4[::1]"] * len(arrays) + ["f4"] * len(numbers)
         types += ["f4[::1]"] * len(outs_)
-        self.kernel = compiled(text, f"void({', '.join(types)})")
+        self._source = text, f"void({', '.join(types)})"
+
+    @property
+    def kernel(self) -> Any:
+        """The machine code, which may have to be compiled at its first call."""
+        return compiled(*self._source)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its machine code is kept from another process, so that it is there
+        at once."""
+        return is_kept(*self._source)
 
     def _named(self, step: Step) -> dict[str, str]:
         """What the names in a text of a step stand for."""
@@ -201,6 +212,23 @@ class Loop:
         return f"{name}({', '.join(given)})"
 
 
+def _name_of(text: str, signature: str) -> str:
+    return f"chain-{blake2b(f'{signature}{text}'.encode(), digest_size=12).hexdigest()}"
+
+
+def is_kept(text: str, signature: str) -> bool:
+    """Whether the machine code of a text lies on disk."""
+    if not machine_code.is_supported():
+        return False
+    name = _name_of(text, signature)
+    if name not in _found and any(cache.folder().glob(f"{name}.*.o")):
+        _found.add(name)
+    return name in _found
+
+
+_found: set[str] = set()  # names of machine code that lies on disk
+
+
 @lru_cache(maxsize=256)
 def compiled(text: str, signature: str) -> Any:
     """The kernel of a text, kept on disk by what it says."""
@@ -208,8 +236,7 @@ def compiled(text: str, signature: str) -> Any:
     from burnbook.backend.compiled.runtime.vector_math import ZERO
 
     _tables()
-    name = blake2b(f"{signature}{text}".encode(), digest_size=12).hexdigest()
     scope: dict[str, Any] = {**_functions, "sqrt": np.sqrt, "zero": ZERO}
     scope["__name__"] = __name__
-    exec(compile(text, f"chain-{name}", "exec"), scope)
+    exec(compile(text, _name_of(text, signature), "exec"), scope)
     return exact_code(signature)(scope["chain"])

@@ -1,6 +1,5 @@
 """What is done to a program before it is planned: folding, fusing, leaving out."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,15 +15,12 @@ from burnbook.core.op import BackwardOp
 from burnbook.program.compiler.fusion import (
     FusedOp,
     FusionRule,
-    attrs_of,
     fused_steps,
     refuse_others,
 )
+from burnbook.program.compiler.rewriting import rewritten, with_equal_constants_once
 from burnbook.program.sizes import Dim, at, mapped
 from burnbook.program.values import Step, Value
-
-CONVOLUTIONS = ("conv2d", "conv")
-NORM = "batch_norm_known"
 
 
 @dataclass(frozen=True)
@@ -86,8 +82,24 @@ class Lowered:
 
 def lower(program: Source, rules: Sequence[FusionRule]) -> Lowered:
     """Fold constants, leave out what no output needs, and fuse."""
-    given = (program.steps, program.outputs, program.constants, program.backend)
-    return lower_steps(*given, rules)
+    steps, constants = program.steps, program.constants
+    steps = with_equal_constants_once(steps, constants)
+    given = (steps, program.outputs, constants, program.backend)
+    found = lower_steps(*given, rules)
+    return replace(found, constants=_in_rows(found.steps, found.constants))
+
+
+def _in_rows(steps: Sequence[Step], constants: Mapping[Value, Any]) -> dict[Value, Any]:
+    """The constants, with those that steps read each in one piece.
+
+    A weight is often kept the other way round than it is multiplied by.
+    """
+    found = dict(constants)
+    for value in {value for step in steps for value in step.values}:
+        array = found.get(value)
+        if type(array) is np.ndarray and array.ndim > 1:
+            found[value] = np.ascontiguousarray(array)
+    return found
 
 
 def lower_steps(
@@ -100,64 +112,11 @@ def lower_steps(
     """The same for the parts of a program."""
     refuse_others(rules)
     left, known = folded(steps, constants, backend)
-    wanted = with_norms_in_weights(used_steps(left, outputs), outputs, known)
-    fused = fused_steps(wanted, outputs, rules)
+    wanted = used_steps(left, outputs)
+    simpler = rewritten(wanted, outputs, known, used_steps)
+    fused = fused_steps(simpler, outputs, rules)
     counts = len(steps) - len(left), len(left) - len(wanted)
     return Lowered(tuple(fused), known, *counts)
-
-
-def with_norms_in_weights(
-    steps: Sequence[Step], outputs: Iterable[Value], constants: dict[Value, Any]
-) -> list[Step]:
-    """The steps with norms of known moments inside the convolutions before them.
-
-    Both are straight lines per channel, so both are one convolution, whose weights are
-    new constants. Only where nothing else wants what the convolution gives.
-    """
-    uses = Counter(value for step in steps for value in step.values)
-    uses.update(outputs)
-    makers = {
-        step.out: i for i, step in enumerate(steps) if step.op.name in CONVOLUTIONS
-    }
-    kept: list[Step | None] = list(steps)
-    for i, step in enumerate(steps):
-        if step.op.name != NORM or type(step.inputs[0]) is not Value:
-            continue
-        number = makers.get(step.inputs[0])
-        if number is None or uses[step.inputs[0]] != 1:
-            continue
-        merged = _merged(steps[number], step, constants)
-        if merged is not None:
-            kept[number], kept[i] = None, merged
-    return [step for step in kept if step is not None]
-
-
-def _merged(conv: Step, norm: Step, constants: dict[Value, Any]) -> Step | None:
-    """A convolution with the norm behind it, if both have constants alone."""
-    x, *held = conv.inputs
-    weights = [*held, None][:2]
-    given = [*weights, *norm.inputs[1:]]
-    if any(
-        v is not None and (type(v) is not Value or v not in constants) for v in given
-    ):
-        return None
-    arrays: list[Any] = [None if v is None else constants[v] for v in given]
-    if any(a is not None and type(a) is not np.ndarray for a in arrays):
-        return None
-    weight, bias, gamma, beta, mean, var = arrays
-    if weight.dtype != np.float32:
-        return None
-    epsilon = attrs_of(norm)["epsilon"]
-    factor = gamma.astype(np.float64) / np.sqrt(var.astype(np.float64) + epsilon)
-    shift = beta + ((0 if bias is None else bias) - mean) * factor
-    wide = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
-    inputs: list[Value] = []
-    for name, array in (("weight", wide), ("bias", shift)):
-        array = array.astype(weight.dtype)
-        value = Value(f"{norm.out.name}.{name}", "constant", array.dtype, array.shape)
-        constants[value] = array
-        inputs.append(value)
-    return replace(conv, inputs=(x, *inputs), outputs=norm.outputs)
 
 
 def folded(

@@ -13,8 +13,8 @@ from burnbook.backend.base import AnyOp, Attrs, Backend, Decorator, Value as Raw
 from burnbook.module.profiling import time_text
 from burnbook.module.summaries import size_text
 from burnbook.program.compiler.fusion import FusedOp
-from burnbook.program.compiler.passes import NORM
 from burnbook.program.compiler.plan import Plan
+from burnbook.program.compiler.rewriting import NORM, PAIRS
 from burnbook.program.values import Step, Value
 from burnbook.text.table import ShownAsTable, TextTable
 
@@ -181,20 +181,36 @@ def _origins(step: Step, steps: Sequence[Step], maker: dict[Value, int]) -> list
     """The steps of the program that a step of the plan stands for, the last one first.
 
     Why: a fused step has the result of its last one, and its chain tells the others. A
-    norm that went into the weights of a convolution left its result to that.
+    norm that went into the weights of a convolution left its result to that, and what
+    the compiler has written itself stands for nothing.
     """
     names = step.op.chain if isinstance(step.op, FusedOp) else (step.op.name,)
-    makers = [maker[next(v for v in step.outputs if v is not None)]]
+    out = next(v for v in step.outputs if v is not None)
+    makers = [maker[out]] if out in maker else []
     found: list[int] = []
     for name in reversed(names):
-        one = next((i for i in makers if steps[i].op.name == name), None)
-        if one is None:
-            norm = next(i for i in makers if steps[i].op.name == NORM)
-            one = maker[steps[norm].inputs[0]]
-            found.append(norm)
-        found.append(one)
-        makers = [maker[v] for v in steps[one].values if v in maker]
+        way = _way_to(name, makers, steps, maker)
+        found += way
+        makers = [maker[v] for i in way[-1:] for v in steps[i].values if v in maker]
     return found
+
+
+def _way_to(
+    name: str, makers: Sequence[int], steps: Sequence[Step], maker: dict[Value, int]
+) -> list[int]:
+    """The nearest step of a name that one of some steps comes from, and those between.
+
+    Nothing where there is none: the compiler has put it there.
+    """
+    ways = [[i] for i in makers]
+    while ways:
+        way = ways.pop(0)
+        step = steps[way[-1]]
+        if step.op.name == name:
+            return way
+        if step.op.name == NORM or step.op.name in PAIRS:
+            ways += [[*way, maker[v]] for v in step.values if v in maker]
+    return []
 
 
 def _text(step: Step) -> str:

@@ -3,7 +3,7 @@
 Steps in a row that work element by element on arrays of one shape become one loop
 (loops.py), which writes only what is read after it. It takes about a second to compile
 such a loop for the first time, so that is done once a plan has spent so much on a row
-that it pays.
+that it pays. Loops whose machine code is kept from before are used at once.
 """
 
 import math
@@ -42,14 +42,20 @@ class Planned(Protocol):
 
 
 class Rows:
-    """The rows of a plan: numbers of steps. cost: seconds that they take in a run."""
+    """The rows of a plan: numbers of steps.
+
+    cost: seconds that those which are no loops yet take in a run.
+    """
 
     def __init__(self, plan: Planned):
         self.found = _rows_of(plan) if can_compile(plan.backend) else []
+        made = {row[0]: _loop_of(plan, row) for row in self.found}
+        self._loops = {first: loop for first, loop in made.items() if loop.is_kept}
         self.cost = sum(
-            len(row) * (0.3e-6 + _size(plan, row[0]) * 0.1e-9) for row in self.found
+            len(row) * (0.3e-6 + _size(plan, row[0]) * 0.1e-9)
+            for row in self.found
+            if row[0] not in self._loops
         )
-        self._loops: dict[int, Loop] = {}
 
     def compile(self, plan: Planned) -> None:
         """Make a loop of each row; of none, where one cannot be made."""
