@@ -156,11 +156,11 @@ def force(paths: Iterable[Path]) -> list[tuple[Path, OSError]]:
     Why: a disk takes hardly longer for ten files than for one, if it may know of all.
     """
     wanted = [*paths]
-    try:
-        with ThreadPoolExecutor(min(len(wanted), MOST_AT_ONCE) or 1) as threads:
-            tried = [*threads.map(_forced, wanted if len(wanted) > 1 else ())]
-    except RuntimeError:  # no thread is to be had, as in a browser
-        tried = []
+    tried: list[OSError | None] = []
+    if len(wanted) > 1:
+        threads = ThreadPoolExecutor(min(len(wanted), MOST_AT_ONCE))
+        with contextlib.suppress(RuntimeError), threads:  # none can be started
+            tried = [*threads.map(_forced, wanted)]
     tried = tried or [_forced(path) for path in wanted]
     both = zip(wanted, tried, strict=True)
     return [(path, cause) for path, cause in both if cause is not None]

@@ -9,7 +9,7 @@ import dataclasses
 import sys
 from collections import abc
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 from burnbook.core.call_source import Asked, asked_at, call_at
 from burnbook.core.errors import ArgumentError, UnknownNameError
@@ -18,7 +18,6 @@ from burnbook.core.other_names import closest
 #: Of several tensors, those that are usually meant.
 MEANT = ("context", "output", "logits", "hidden", "tensor")
 MOST = 6  # tensors that a message lists
-C = TypeVar("C", bound=type)
 
 
 def is_tensor(value: object) -> bool:
@@ -68,17 +67,17 @@ def cure_for_holder(value: object, name: str) -> str | None:
     return name + ways[0]
 
 
-def holds_tensors(cls: C) -> C:
-    """Let the objects of a class say which of their tensors has a name they lack.
+def holds_tensors(*classes: type) -> None:
+    """Let the objects of classes say which of their tensors has a name they lack.
 
     Why: other libraries give tuples and tensors there; `mha(x)[0]` and `mha(x).mean()`
-    are answered with `.context`.
+    are answered with `.context`. No decorator: chapters show the classes' source.
     """
-    held: Any = cls
-    held.__getattr__ = _of_a_tensor
-    held.__getitem__ = _no_item
-    held.__iter__ = _no_tuple
-    return cls
+    for cls in classes:
+        held: Any = cls
+        held.__getattr__ = _of_a_tensor
+        held.__getitem__ = _no_item
+        held.__iter__ = _no_tuple
 
 
 def _of_a_tensor(self: Any, name: str) -> Any:

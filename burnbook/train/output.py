@@ -140,7 +140,6 @@ class Adaptor:
         )
 
 
-@holds_tensors
 @dataclass(repr=False)
 class ClassificationOutput(Adaptor):
     """What classification gives: the loss, the scores of all classes, the targets.
@@ -203,7 +202,6 @@ ClassificationOutput.adapts = {
 }
 
 
-@holds_tensors
 @dataclass(repr=False)
 class MultiLabelClassificationOutput(Adaptor):
     """What classification into several classes at once gives.
@@ -228,7 +226,6 @@ MultiLabelClassificationOutput.adapts = {
 }
 
 
-@holds_tensors
 @dataclass(repr=False)
 class SequenceOutput(Adaptor):
     """What a model of sequences gives: a score for every word at every position.
@@ -278,7 +275,6 @@ SequenceOutput.adapts = {
 }
 
 
-@holds_tensors
 @dataclass(repr=False)
 class RegressionOutput(Adaptor):
     """What regression gives: the loss, the predicted numbers, the target numbers.
@@ -311,3 +307,11 @@ def _shapes(item: object, *names: str) -> str:
 
 def _article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
+
+
+holds_tensors(
+    ClassificationOutput,
+    MultiLabelClassificationOutput,
+    SequenceOutput,
+    RegressionOutput,
+)

@@ -334,12 +334,12 @@ same(Tensor.cat(found, 0), Tensor.cat(expected, 0))
 # background, all of them are longer.)
 
 # %% tags=["run-me", "nbval-ignore-output"]
-seconds = []
+seconds, trained = [], network
 for _ in range(30):
     began = time.perf_counter()
-    loss = loss_of(network, batch.images, batch.targets)
-    grads = GradientsParams.from_grads(loss.backward(), network)
-    after = optim.step(rate, network, grads)
+    loss = loss_of(trained, batch.images, batch.targets)
+    grads = GradientsParams.from_grads(loss.backward(), trained)
+    trained = optim.step(rate, trained, grads)
     seconds.append(time.perf_counter() - began)
 table = step.profile(rate, batch.images, batch.targets, rounds=30)
 times = {

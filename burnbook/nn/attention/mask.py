@@ -53,7 +53,6 @@ class SeqLengthOption(ConfigEnum):
         return limit if self.variant == "Fixed" else min(limit, longest)
 
 
-@holds_tensors
 @dataclass(frozen=True)
 class GeneratePaddingMask:
     """Padded sequences, and where the padding is.
@@ -100,3 +99,6 @@ def generate_padding_mask(
         row[: len(tokens)] = tokens[:size]
     mask = Tensor.of(device.from_numpy(table == pad_token), Bool, device)
     return GeneratePaddingMask(Tensor.of(device.from_numpy(table), Int, device), mask)
+
+
+holds_tensors(GeneratePaddingMask)

@@ -97,7 +97,6 @@ class MultiHeadAttentionConfig(Config):
         )
 
 
-@holds_tensors
 @dataclass(frozen=True)
 class MhaInput:
     """The inputs of MultiHeadAttention: query, key and value, and what is masked.
@@ -132,7 +131,6 @@ class MhaInput:
         return replace(self, attn=mask)
 
 
-@holds_tensors
 class MhaOutput:
     """The outputs of MultiHeadAttention.
 
@@ -317,3 +315,6 @@ class MultiHeadAttention(Module):
         if mask is not None:
             scores = scores.mask_fill(mask, hidden_score(self.min_float, scores))
         return quiet_softmax(scores, 3) if self.quiet_softmax else softmax(scores, 3)
+
+
+holds_tensors(MhaInput, MhaOutput)

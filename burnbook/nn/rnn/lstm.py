@@ -30,7 +30,6 @@ from burnbook.ops.lstm import lstm
 from burnbook.tensor import Tensor, apply
 
 
-@holds_tensors
 @dataclass(frozen=True)
 class LstmState:
     """The cell state and the hidden state of an Lstm.
@@ -217,3 +216,6 @@ class Lstm(Module):
         sums = apply(linear, x, weight, bias)
         output, (hidden, cell) = step_by_step(step, sums, tuple(states), reverse)
         return output, LstmState(cell, hidden)
+
+
+holds_tensors(LstmState)

@@ -30,7 +30,6 @@ from burnbook.ops.rnn import rnn
 from burnbook.tensor import Tensor, apply
 
 
-@holds_tensors
 @dataclass(frozen=True)
 class RnnState:
     """The hidden state of an Rnn.
@@ -180,3 +179,6 @@ class BiRnn(Module):
             starts = both_ways(self.d_hidden, "hidden", state.hidden, x)
         output, ends = read_both((self.forward_, self.reverse), x, starts)
         return batch_major(output, self.batch_first), RnnState(ends)
+
+
+holds_tensors(RnnState)

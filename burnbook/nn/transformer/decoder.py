@@ -59,7 +59,6 @@ class TransformerDecoderConfig(TransformerConfig):
         return build(TransformerDecoder, self, layers=made)
 
 
-@holds_tensors
 @dataclass(frozen=True)
 class TransformerDecoderInput:
     """The target and the memory that a TransformerDecoder gets, and their masks.
@@ -257,3 +256,6 @@ class TransformerDecoder(Module):
     def new_autoregressive_cache(self) -> TransformerDecoderAutoregressiveCache:
         """An empty cache for this decoder."""
         return TransformerDecoderAutoregressiveCache(len(self.layers))
+
+
+holds_tensors(TransformerDecoderInput)

@@ -57,7 +57,6 @@ class TransformerEncoderConfig(TransformerConfig):
         return build(TransformerEncoder, self, layers=made)
 
 
-@holds_tensors
 @dataclass(frozen=True)
 class TransformerEncoderInput:
     """The input of a TransformerEncoder, and its masks.
@@ -230,3 +229,6 @@ class TransformerEncoder(Module):
     def new_autoregressive_cache(self) -> TransformerEncoderAutoregressiveCache:
         """An empty cache for this encoder."""
         return TransformerEncoderAutoregressiveCache(len(self.layers))
+
+
+holds_tensors(TransformerEncoderInput)
