@@ -43,7 +43,7 @@ from burnbook.module import Module, Param, ParamId
 from burnbook.module.files import files
 from burnbook.module.reparameterization import no_member
 from burnbook.module.tree import params_of, rebuild
-from burnbook.optim.forgotten import LastStep, first_step, later_step
+from burnbook.optim.forgotten import first_step, later_step
 from burnbook.optim.grads import GradientsParams, MultiGradientsParams, lowest, spend
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
 from burnbook.optim.rule import SimpleOptimizer
@@ -62,7 +62,6 @@ _HELD = (
     "grad_clipping",
     "groups",
     "met",
-    "_from",
     "_paths",
     "_states",
 )  # in an optimizer
@@ -136,8 +135,6 @@ class OptimizerAdaptor:
         >>> AdamConfig().init()
         OptimizerAdaptor(Adam(beta_1=0.9, beta_2=0.999, epsilon=1e-05), 0 states)
     """
-
-    _from = LastStep(0, 0, False)
 
     def __init__(self, optim: Any, grad_clipping: GradientClipping | None = None):
         self.optim = _rule_of(type(self).__name__, optim)
@@ -250,11 +247,11 @@ class OptimizerAdaptor:
             raise
         self._states.update(work.states)
         if not is_first:
-            self._from = later_step(self._from, module, lr)
+            later_step(self, module)
         elif work.states:
             first = next(iter(work.states.values()))
-            remembers = any(True for _ in state_tensors(first.state))
-            self._from = first_step(module, made, lr, remembers)
+            if any(True for _ in state_tensors(first.state)):
+                first_step(self, module, made)
         if not work.states.keys() <= self._paths.keys():
             self._paths.update({p.id: path for path, p in module.named_params()})
         return made

@@ -26,26 +26,22 @@ class _Chain:
 _chain = _Chain()
 
 
-class LastStep(NamedTuple):
-    """The step before: the model as a number, how often it was the same one.
+class _LastStep(NamedTuple):
+    """The step before: the model that it began at, and how many began there."""
 
-    remembers: whether the rule has a memory; one without may try several rates.
-    """
-
-    start: int
+    start: weakref.ref[Any]
     times: int
-    remembers: bool
 
 
-def first_step(module: object, made: object, lr: object, remembers: bool) -> LastStep:
-    """An optimizer has made its first step: warn where each one has, for nothing.
+_last: weakref.WeakKeyDictionary[Any, _LastStep] = weakref.WeakKeyDictionary()
+
+
+def first_step(optim: object, module: object, made: object) -> None:
+    """An optimizer with a memory has made its first step: warn where each one has.
 
     module: that it was given, made: that it has given. A third new optimizer that goes
     on from the model of the one before, which itself was asked once, is no accident.
     """
-    found = LastStep(_start(module, lr, remembers), 1, remembers)
-    if not remembers:
-        return found
     before = _chain.made() if _chain.made is not None else None
     _chain.count = _chain.count + 1 if before is module else 1
     _chain.made = weakref.ref(made)
@@ -55,26 +51,26 @@ def first_step(module: object, made: object, lr: object, remembers: bool) -> Las
         of = own.of.removesuffix(".step") if own else "AdamConfig().init()"
         cure = f"optim = {of} once, before the loop, and optim.step(…) in it"
         warn_caller(explain("step", what, cure=cure))
-    return found
+    _last[optim] = _LastStep(weakref.ref(module), 1)
 
 
-def _start(module: object, lr: object, remembers: bool) -> int:
-    """The model of a step as a number; without a memory, the model and the rate."""
-    rate = lr if isinstance(lr, float) else None
-    return id(module) if remembers else hash((id(module), rate))
+def later_step(optim: object, module: object) -> None:
+    """An optimizer has made another step: warn if several began at the same model.
 
-
-def later_step(before: LastStep, module: object, lr: object) -> LastStep:
-    """The step after another one: warn if several began at the same model."""
-    last, times, remembers = before
-    start = _start(module, lr, remembers)
-    if last != start:
-        return LastStep(start, 1, remembers)
-    if times == MOST:
+    Only of an optimizer with a memory: one without may step from one model for each
+    task, client or rate, as meta-learning does.
+    """
+    before = _last.get(optim)
+    if before is None:
+        return
+    if before.start() is not module:
+        _last[optim] = _LastStep(weakref.ref(module), 1)
+        return
+    if before.times == MOST:
         own = own_call("step")
         line = "model = optim.step(lr, model, grads)"
         if own and len(own.args) > 1 and own.args[1].isidentifier():
             line = f"{own.args[1]} = {own.of}({', '.join(own.args)})"
         what = f"{MOST + 1} steps start from one model: what they gave was not kept"
         warn_caller(explain("step", what, cure=line), ResultDropped)
-    return LastStep(last, times + 1, remembers)
+    _last[optim] = _LastStep(before.start, before.times + 1)

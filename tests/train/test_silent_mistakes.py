@@ -67,9 +67,6 @@ def test_an_optimizer_for_each_step_warns_once(rule):
     assert "optim = RULES[rule].init() once, before the loop" in text
 
 
-PLAIN = {**RULES, "plain": SgdConfig()}
-
-
 def test_an_optimizer_without_a_memory_may_be_made_anew():
     def act():
         model = linear()
@@ -101,10 +98,10 @@ def test_new_optimizers_for_other_models_are_right():
         assert said(act) == []
 
 
-@pytest.mark.parametrize("rule", [*RULES, "plain"])
+@pytest.mark.parametrize("rule", RULES)
 def test_steps_whose_result_is_not_kept_warn_once(rule):
     def act():
-        model, optim = linear(), PLAIN[rule].init()
+        model, optim = linear(), RULES[rule].init()
         for _ in range(8):
             better = optim.step(0.1, model, grads(model))
         return better
@@ -142,6 +139,28 @@ def test_steps_that_are_kept_are_right():
 
     for act in (kept, two_models, from_one_start, several_rates):
         assert said(act) == []
+
+
+def test_a_rule_without_memory_steps_from_one_model_for_several_tasks():
+    """As meta-learning does, and clients of one server."""
+
+    def act():
+        start, inner = linear(), SgdConfig().init()
+        for _ in range(8):
+            inner.step(0.1, start, grads(start)).forward(X)
+
+    assert said(act) == []
+
+
+def test_models_that_come_and_go_are_not_one(monkeypatch):
+    def act():
+        optim = AdamConfig().init()
+        for _ in range(8):
+            model = linear()
+            optim.step(0.1, model, grads(model)).forward(X)
+            del model
+
+    assert said(act) == []
 
 
 # Gradients that are gone
