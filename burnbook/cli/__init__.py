@@ -41,11 +41,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+#: What other tools call something, and the line that does it here.
+MEANT = {
+    ("train", "fit", "run", "start"): "burnbook new digits, whose main.py trains",
+    ("init", "create", "startproject"): "burnbook new digits",
+    ("notebook", "jupyter", "jupyterlab", "learn", "book"): "burnbook lab",
+    ("tensorboard", "board", "dashboard", "ui", "logs"): "burnbook runs",
+    ("info", "show", "view", "summary", "cat"): "burnbook inspect FILE",
+    ("download", "data", "dataset", "fetch"): "burnbook datasets",
+    ("compile", "build", "precompile"): "burnbook warmup",
+    ("export",): "burnbook export-onnx, or another export-…: burnbook --help",
+    ("import", "load"): "burnbook import-onnx or import-pytorch",
+}
+
+
 def _know_command(top: argparse.ArgumentParser, given: list[str]) -> None:
     """End with the nearest name for a command that is not there."""
     known = re.findall(r"^    ([a-z][\w-]*)", top.format_help(), re.M)
     if not given or given[0].startswith("-") or given[0] in known:
         return
+    meant = next((line for words, line in MEANT.items() if given[0] in words), None)
+    if meant:
+        top.error(f"there is no command {given[0]}; try: {meant}")
     near = closest(given[0], known)
     if near:
         top.error(f"there is no command {given[0]}; did you mean: burnbook {near}")

@@ -678,3 +678,18 @@ def test_a_new_project_trains_in_a_process_of_its_own(tmp_path, capsys):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("Predicted ")
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [(word, line) for words, line in cli.MEANT.items() for word in words],
+)
+def test_words_of_other_tools_name_the_command_that_is_here(capsys, word, line):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([word, "file.py"])
+    error = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert error.endswith(f"there is no command {word}; try: {line}\n")
+    known = cli.parser().format_help()
+    for command in re.findall(r"burnbook ([a-z][\w-]*)", line):
+        assert f"    {command} " in known
