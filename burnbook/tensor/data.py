@@ -339,11 +339,7 @@ def _read(values: Any) -> tuple[np.ndarray, str, str]:
     if array.dtype.name == "bfloat16":
         return array.view(np.uint16), "bf16", "bf16"
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise DataError(
-            "TensorData",
-            f"elements of {_kinds_in(values, array)} are not numbers of a known type",
-            cure="floats, whole numbers of at most 64 bits, or bools",
-        )
+        raise _no_numbers(values, array)
     name = dtype_name(array.dtype)
     if not plain:
         return array, name, name
@@ -362,6 +358,35 @@ def _refuse(values: Any) -> None:
     if isinstance(values, np.ma.MaskedArray):
         what = "the mask of a masked array would be lost"
         raise DataError("TensorData", what, cure="array.filled(0.0)")
+
+
+def _no_numbers(values: object, array: np.ndarray) -> DataError:
+    """The error for elements of another type, such as texts of a file, or names."""
+    if array.dtype.kind not in "UST":
+        what = f"elements of {_kinds_in(values, array)} are not numbers of a known type"
+        cure = "floats, whole numbers of at most 64 bits, or bools"
+        return DataError("TensorData", what, cure=cure)
+    texts = array.reshape(-1).tolist()
+    name = next((text for text in texts if not _is_number(text)), None)
+    if name is None:
+        what = f"{texts[0][:MOST_SHOWN]!r} is a text that holds a number"
+        cure = "np.array(texts, dtype=float) in place of the texts"
+    else:
+        what = f"{name[:MOST_SHOWN]!r} is a text, not a number"
+        cure = "numbers = {name: i for i, name in enumerate(sorted(set(texts)))}"
+        cure += ", and numbers[name] for each"
+    return DataError("TensorData", what, cure=cure)
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+MOST_SHOWN = 40  # letters of a text
 
 
 def _kinds_in(values: Any, array: np.ndarray) -> str:
