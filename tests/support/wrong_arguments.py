@@ -32,7 +32,7 @@ from tests.support.namespaces import packages
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("burnbook", "burnbook_widgets")
-SECONDS = 3  # for one call
+SECONDS = 30  # for one call, also where the machine is busy or a name is looked up
 
 
 #: Files that readers import from, besides packages.
