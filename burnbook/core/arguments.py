@@ -483,6 +483,16 @@ def place_of(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     return owner if name == "__init__" else f"{owner}.{name}"
 
 
+def _gives_nothing(function: Callable[..., Any]) -> bool:
+    return function.__annotations__.get("return", "") in (None, "None")
+
+
+def _remember(known: set[tuple[object, ...]], types: tuple[object, ...]) -> None:
+    if len(known) >= MOST_KNOWN:
+        known.clear()
+    known.add(types)
+
+
 MOST_KNOWN = 100  # types of arguments that a function remembers
 
 
@@ -491,6 +501,8 @@ def checked(function: F) -> F:
     signature: Signature | None = None
     own = 0
     known: set[tuple[object, ...]] = set()  # types of arguments that fit
+    # A function that gives nothing is called for what it changes.
+    acts = "." not in function.__qualname__ and _gives_nothing(function)
 
     @functools.wraps(function)
     def call(*args: object, **named: object) -> Any:
@@ -505,9 +517,9 @@ def checked(function: F) -> F:
                 own = _own(signature)
             found = signature.misfit(args, named, own)
             if found is None and signature.fits_by_type(args, named, own):
-                if len(known) >= MOST_KNOWN:
-                    known.clear()
-                known.add(types)
+                _remember(known, types)
+        if acts and found is not None:
+            raise refusal(place_of(function, args), found)
         try:
             made = function(*args, **named)
         except RAW as error:

@@ -28,6 +28,7 @@ from burnbook.nn import Linear, LinearConfig
 from burnbook.optim import AdamConfig, Optimizer
 from burnbook.record import CompactRecorder
 from burnbook.tensor import Distribution, Float, Int, Tensor
+from burnbook.tensor.display import get_print_options, set_print_options
 from burnbook.tensor.quantization import Calibration, QuantScheme
 from burnbook.train import LearnerBuilder
 from tests.support import wrong_arguments
@@ -300,3 +301,10 @@ def test_an_index_is_a_whole_number():
         where = f"{type(dataset).__name__}.get: index must be"
         refused(ArgumentError, lambda d=dataset: d.get("0"), where)
         assert dataset.get(np.int64(1)) is not None
+
+
+def test_a_refused_setting_changes_nothing():
+    before = get_print_options()
+    with pytest.raises(ArgumentError, match="options must be a PrintOptions"):
+        set_print_options(...)
+    assert get_print_options() is before

@@ -10,8 +10,10 @@ import subprocess
 from keyword import iskeyword
 
 import numpy as np
-import onnx
 import pytest
+
+onnx = pytest.importorskip("onnx")
+
 from onnx import TensorProto, helper, numpy_helper
 
 from burnbook import nn
