@@ -163,7 +163,7 @@ def test_what_follows_two_dashes_is_for_jupyterlab(
     assert (tmp_path / learn.CHAPTERS).is_dir()
 
 
-def ask(address, patience=60):
+def ask(address, patience=180):
     """The answer of a server, which prints its address a moment before it listens."""
     end = time.monotonic() + patience
     while True:

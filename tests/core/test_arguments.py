@@ -7,8 +7,7 @@ answered with an error of Python, stands in `wrong_arguments.txt` with its reaso
 """
 
 import collections
-import contextlib
-import random
+import json
 import re
 import tempfile
 from fnmatch import fnmatchcase
@@ -32,6 +31,7 @@ from burnbook.tensor.display import get_print_options, set_print_options
 from burnbook.tensor.quantization import Calibration, QuantScheme
 from burnbook.train import LearnerBuilder
 from tests.support import wrong_arguments
+from tests.support.programs import python
 from tests.support.refusals import refused
 
 # A training that was begun in a thread with something wrong ends there.
@@ -39,7 +39,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning",
     "ignore::pytest.PytestUnhandledThreadExceptionWarning",
 )
-SHARE = 3  # one in so many of the members in a usual run; all of them with --draws=new
 EXCEPTIONS = Path(wrong_arguments.__file__).with_suffix(".txt")
 
 
@@ -63,18 +62,12 @@ def swept(request):
     """All calls with a wrong argument, and what has come of them."""
     pytest.importorskip("anywidget", reason="the widgets need anywidget")
     drawn = request.config.getoption("--draws")
-    part = random.Random(0 if drawn == "same" else drawn).sample
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        found = wrong_arguments.targets()
-        calls = wrong_arguments.noted(found)
-        values = wrong_arguments.Values(calls)
-        count = len(found) // SHARE if drawn == "same" else len(found)
-        chosen = set(part(sorted(found), count))
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setenv("BURNBOOK_CACHE", folder)
-            return list(
-                wrong_arguments.sweep(found, calls, values, chosen.__contains__)
-            )
+    # In a process of its own: what was wrongly set there hurts no other test.
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "outcomes.json"
+        done = python("-m", "tests.support.swept", file, drawn)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return [wrong_arguments.Outcome(*row) for row in json.loads(file.read_text())]
 
 
 @pytest.mark.slow
