@@ -1,6 +1,6 @@
-"""Call everything public with wrong arguments: `python -m tests.support.swept FILE DRAWS`.
+"""Calls with wrong arguments: `python -m tests.support.swept FILE DRAWS`.
 
-What has come of them is written to the file.
+What has come of calling everything public so is written to the file.
 """
 
 import contextlib
