@@ -303,23 +303,22 @@ def _in_place(text: str | None, found: re.Match[str]) -> str:
     beside = re.search(SIGNS + r"\s*$", before) or re.match(r"\s*" + SIGNS, after)
     if not (after.startswith(".") or (beside and not found[0].startswith("*"))):
         return text
+    is_number = isinstance(_expression(text), ast.Constant)
+    return text if is_number and not after.startswith(".") else in_brackets(text)
+
+
+def _expression(text: str) -> ast.expr | None:
     try:
-        node = ast.parse(text, mode="eval").body
+        return ast.parse(text, mode="eval").body
     except SyntaxError:  # several, as of *shape
-        return text
-    is_number = isinstance(node, ast.Constant) and not after.startswith(".")
-    is_closed = text.startswith("(") and text.endswith(")") and _closes(text)
-    return text if isinstance(node, WHOLE) or is_number or is_closed else f"({text})"
+        return None
 
 
 def in_brackets(text: str) -> str:
     """An expression that a dot may follow."""
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return text
+    node = _expression(text)
     closed = text.startswith("(") and text.endswith(")") and _closes(text)
-    return text if isinstance(node, WHOLE) or closed else f"({text})"
+    return text if node is None or isinstance(node, WHOLE) or closed else f"({text})"
 
 
 def _closes(text: str) -> bool:

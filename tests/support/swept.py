@@ -12,8 +12,6 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import pytest
-
 from tests.support import wrong_arguments
 
 SHARE = 3  # one in so many of the members in a usual run; all of them with --draws=new
@@ -35,5 +33,4 @@ def main(file: str, drawn: str) -> None:
 
 
 if __name__ == "__main__":
-    pytest.importorskip("anywidget")
     main(*sys.argv[1:])
